@@ -1,0 +1,57 @@
+# Two commands on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+# Every target that needs it creates .venv from the hashed lock file first.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test check format bench lock clean
+
+help:
+	@echo "make demo    make up a month of events and follow them through the system"
+	@echo "make test    run all tests (Spark tests need Java 17 and say so if it is missing)"
+	@echo "make check   format, lint, types, import contracts"
+	@echo "make bench   measure against a plain scan; prints one JSON object (10 GB of disk)"
+	@echo "make format  format the code"
+	@echo "make lock    refresh the lock files from pyproject.toml"
+	@echo "make clean   remove .venv, caches and generated data"
+
+setup: $(READY)
+
+$(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "adsbpc needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+demo: setup
+	$(BIN)/adsbpc demo --directory demo
+
+test: setup
+	$(BIN)/pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python -m bench
+
+lock: setup
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+		--no-emit-index-url --custom-compile-command "make lock" \
+		pyproject.toml --extra dev --output-file requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+		--no-emit-index-url --custom-compile-command "make lock" \
+		requirements/uv.in --output-file requirements/uv.txt
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench demo

@@ -1,0 +1,133 @@
+"""Attribution in plain Python, one conversion at a time: the oracle for every engine.
+
+Slow and short on purpose. It shares no code with the SQL but the decay table and the shares of
+`Position`, which are definitions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from adsbpc.attribution.journeys import Journeys
+from adsbpc.attribution.models import (
+    AttributionModel,
+    FirstTouch,
+    LastTouch,
+    Position,
+    TimeDecay,
+    Uniform,
+    decay_weight,
+)
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.slots import SlotGrid
+
+
+@dataclass(frozen=True)
+class Impression:
+    user_id: str
+    publisher_id: str
+    time_us: int
+    is_click: bool
+
+
+@dataclass(frozen=True)
+class Conversion:
+    user_id: str
+    conversion_id: str
+    time_us: int
+    arrived_us: int
+
+
+@dataclass(frozen=True, order=True)
+class Credit:
+    user_id: str
+    conversion_id: str
+    slot: int
+    publisher_id: str
+    credit_units: int
+
+
+def attribute(
+    impressions: Iterable[Impression],
+    conversions: Iterable[Conversion],
+    grid: SlotGrid,
+    journeys: Journeys,
+    model: AttributionModel,
+) -> list[Credit]:
+    """Credits of every conversion that arrives within the campaign, sorted."""
+    seen: dict[str, list[Impression]] = defaultdict(list)
+    for impression in impressions:
+        seen[impression.user_id].append(impression)
+    credits = []
+    for conversion in conversions:
+        slot = grid.slot_of(conversion.arrived_us)
+        if slot is None:
+            continue
+        journey = _journey(conversion, seen[conversion.user_id], journeys)
+        for publisher_id, units in _shares(journey, model).items():
+            if units > 0:
+                credits.append(
+                    Credit(conversion.user_id, conversion.conversion_id, slot, publisher_id, units)
+                )
+    return sorted(credits)
+
+
+def _journey(
+    conversion: Conversion, impressions: list[Impression], journeys: Journeys
+) -> list[Impression]:
+    touches = [
+        impression
+        for impression in impressions
+        if impression.time_us < conversion.time_us
+        and conversion.time_us - impression.time_us <= journeys.lookback(impression.is_click)
+    ]
+    touches.sort(key=lambda touch: (touch.time_us, touch.publisher_id))
+    return touches[-journeys.max_touches :]
+
+
+def _shares(journey: list[Impression], model: AttributionModel) -> dict[str, int]:
+    if not journey:
+        return {}
+    publishers = [touch.publisher_id for touch in journey]
+    match model:
+        case LastTouch():
+            return {publishers[-1]: UNITS_PER_CONVERSION}
+        case FirstTouch():
+            return {publishers[0]: UNITS_PER_CONVERSION}
+        case Uniform():
+            return _proportional(publishers, [1] * len(journey))
+        case TimeDecay():
+            newest = journey[-1].time_us
+            ages = [newest - touch.time_us for touch in journey]
+            return _proportional(publishers, [decay_weight(a, model.half_life) for a in ages])
+        case Position():
+            return _by_position(publishers, model)
+        case _:
+            raise TypeError(f"no reference for the attribution model {model!r}")
+
+
+def _proportional(publishers: list[str], weights: list[int]) -> dict[str, int]:
+    sums: dict[str, int] = defaultdict(int)
+    for publisher, weight in zip(publishers, weights, strict=True):
+        sums[publisher] += weight
+    total = sum(weights)
+    return {p: UNITS_PER_CONVERSION * weight // total for p, weight in sums.items()}
+
+
+def _by_position(publishers: list[str], model: Position) -> dict[str, int]:
+    if len(publishers) == 1:
+        return {publishers[0]: UNITS_PER_CONVERSION}
+    units: dict[str, int] = defaultdict(int)
+    if len(publishers) == 2:
+        first, last = model.pair_shares()
+        middle = 0
+    else:
+        first, last, middle = model.unit_shares()
+    units[publishers[0]] += first
+    units[publishers[-1]] += last
+    between = publishers[1:-1]
+    for publisher in set(between):
+        units[publisher] += middle * between.count(publisher) // len(between)
+    return dict(units)

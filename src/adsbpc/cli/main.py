@@ -1,0 +1,89 @@
+"""The `adsbpc` program. Commands import what they need when they run, so that --help is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adsbpc import __version__
+from adsbpc.errors import AdsbpcError
+
+app = typer.Typer(
+    help="Private ad measurement that runs every day.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"adsbpc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Private ad measurement that runs every day."""
+
+
+@app.command()
+def attribute(
+    file: CampaignFile,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Parquet file for the credits.")
+    ],
+    quarantine: Annotated[
+        Path | None,
+        typer.Option("--quarantine", metavar="FILE", help="Parquet file for the bad rows."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write credits BEFORE privacy, for debugging.
+
+    The file holds personal data: one row per user, conversion and publisher, without any noise.
+    Keep it where raw events may be kept, and publish nothing from it.
+    """
+    from adsbpc.cli.attribute import run
+
+    run(file, out, quarantine, as_json)
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--directory", metavar="DIR", help="Where to write the events.")
+    ] = Path("demo"),
+    users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
+    slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
+    model: Annotated[str, typer.Option(help="Attribution model.")] = "uniform",
+    seed: Annotated[int, typer.Option(help="Same seed, same people.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Make up a month of events and follow them from impressions to bounded contributions."""
+    from adsbpc.cli.demo import run
+
+    run(directory, users, slots, model, seed, as_json)
+
+
+def main() -> None:
+    """Run the program; errors go to stderr and set the exit code: 1 refused, 2 bad usage."""
+    try:
+        app()
+    except AdsbpcError as error:
+        typer.echo(f"adsbpc: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

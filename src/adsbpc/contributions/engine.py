@@ -1,0 +1,214 @@
+"""Contributions held by an engine: SQL over one slot at a time, aggregates to Python.
+
+Rows: user_id, slot, time_us, conversion_number, publisher_index, weight. They stand in a table or
+view of the engine; a Parquet dataset with a folder per slot keeps memory low, because each
+question reads one slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adsbpc.contributions.interface import (
+    L2_PARTS,
+    Integers,
+    check_bound,
+    check_edges,
+    check_slot,
+)
+from adsbpc.engines import Engine
+from adsbpc.errors import ContributionError
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.spec import CampaignSpec
+
+# Time order of a user's conversions; publishers of one conversion follow the public list.
+_TIME_ORDER = "time_us, conversion_number, publisher_index"
+
+
+def contributions_sql(spec: CampaignSpec, credits: str) -> str:
+    """Credits to weights on the grid, a row per conversion and publisher of the public list.
+
+    For the metric `value` a conversion at or above the cap weighs 720,720 units and one below it
+    proportionally less, rounded down: the same grid, and no weight above a conversion's units.
+    """
+    weight = "units"
+    if spec.campaign.value_cap is not None:
+        cap = f"CAST({spec.campaign.value_cap!r} AS DOUBLE)"
+        weight = f"CAST(floor(units * (least(value, {cap}) / {cap})) AS BIGINT)"
+    return f"""
+SELECT user_id, slot, time_us, conversion_number, publisher_index, {weight} AS weight
+FROM (
+  SELECT user_id, slot, time_us, conversion_number, publisher_index, value,
+    CAST(sum(credit_units) AS BIGINT) AS units
+  FROM {credits}
+  GROUP BY user_id, slot, time_us, conversion_number, publisher_index, value
+) AS by_public_publisher
+WHERE {weight} > 0"""
+
+
+def unit_value(spec: CampaignSpec) -> float:
+    """What one grid unit is worth in the campaign's metric."""
+    return (spec.campaign.value_cap or 1.0) / UNITS_PER_CONVERSION
+
+
+class EngineContributions:
+    """Answers from rows in `relation`; the interface says what each one means.
+
+    Per-user sums of the slot last asked about are kept in a temporary table, because a mechanism
+    asks several questions about a slot and then moves on.
+    """
+
+    def __init__(
+        self, engine: Engine, relation: str, slots: int, publishers: tuple[str, ...]
+    ) -> None:
+        self.slots = slots
+        self.publishers = publishers
+        self._engine = engine
+        self._relation = relation
+        self._user_totals = f"{relation}_user_totals"
+        self._current_slot: int | None = None
+
+    def _rows_of(self, slot: int) -> str:
+        return f"(SELECT * FROM {self._relation} WHERE slot = {int(slot)}) AS slot_rows"
+
+    def _move_to(self, slot: int) -> None:
+        check_slot(slot, self.slots)
+        if slot == self._current_slot:
+            return
+        self._current_slot = None
+        self._engine.drop(self._user_totals)
+        self._engine.table(
+            self._user_totals,
+            "SELECT user_id, CAST(sum(weight) AS BIGINT) AS total"
+            f" FROM {self._rows_of(slot)} GROUP BY user_id",
+        )
+        self._current_slot = slot
+
+    def _per_publisher(self, found: list[tuple[Any, ...]]) -> Integers:
+        totals = np.zeros(len(self.publishers), dtype=np.int64)
+        for publisher_index, total in found:
+            totals[self._position(publisher_index)] = int(total)
+        return totals
+
+    def _position(self, publisher_index: int) -> int:
+        if not 0 <= publisher_index < len(self.publishers):
+            raise ContributionError(
+                f"publisher_index = {publisher_index}: the public list has indices 0 to "
+                f"{len(self.publishers) - 1}"
+            )
+        return publisher_index
+
+    def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
+        check_edges(edges)
+        self._move_to(slot)
+        bins = "".join(f" WHEN total <= {int(edge)} THEN {i}" for i, edge in enumerate(edges))
+        counts = np.zeros(len(edges) + 1, dtype=np.int64)
+        found = self._engine.rows(
+            "histogram",
+            f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin"
+            f" FROM {self._user_totals}) AS binned GROUP BY bin",
+        )
+        for position, count in found:
+            counts[position] = count
+        return counts
+
+    def users_above(self, slot: int, bound: int) -> int:
+        check_bound(bound)
+        self._move_to(slot)
+        ((count,),) = self._engine.rows(
+            "users above bound",
+            f"SELECT count(*) FROM {self._user_totals} WHERE total > {int(bound)}",
+        )
+        return int(count)
+
+    def totals(self, slot: int, bound: int | None = None) -> Integers:
+        check_slot(slot, self.slots)
+        plain = self._engine.rows(
+            "totals",
+            "SELECT publisher_index, CAST(sum(weight) AS BIGINT)"
+            f" FROM {self._rows_of(slot)} GROUP BY publisher_index",
+        )
+        totals = self._per_publisher(plain)
+        if bound is None:
+            return totals
+        check_bound(bound)
+        self._move_to(slot)
+        # Few users pass a sensible bound: only their rows are put in order, to take off the rest.
+        cut = self._engine.rows(
+            "cut above bound",
+            f"""
+WITH running AS (
+  SELECT publisher_index, weight, sum(weight) OVER (
+      PARTITION BY slot_rows.user_id ORDER BY {_TIME_ORDER}
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
+  FROM {self._rows_of(slot)}
+  JOIN {self._user_totals} AS users ON users.user_id = slot_rows.user_id
+  WHERE users.total > {int(bound)}
+)
+SELECT publisher_index,
+  CAST(sum(weight - greatest(0, least(weight, {int(bound)} - (running - weight)))) AS BIGINT)
+FROM running GROUP BY publisher_index""",
+        )
+        return totals - self._per_publisher(cut)
+
+    def totals_l2(self, slot: int, bound: int) -> Integers:
+        check_slot(slot, self.slots)
+        check_bound(bound)
+        # `guess` comes from floating point and may be off by one; `fits` settles it in integers.
+        limit = (int(bound) * L2_PARTS) ** 2
+        found = self._engine.rows(
+            "totals with L2 cap",
+            f"""
+WITH cells AS (
+  SELECT user_id, publisher_index, CAST(sum(weight) AS BIGINT) AS cell
+  FROM {self._rows_of(slot)} GROUP BY user_id, publisher_index
+),
+norms AS (
+  SELECT user_id, sum(wide(cell) * wide(cell)) AS squared FROM cells GROUP BY user_id
+),
+guessed AS (
+  SELECT user_id, squared,
+    least({L2_PARTS}, CAST(floor({int(bound) * L2_PARTS}
+      / sqrt(CAST(squared AS DOUBLE))) AS BIGINT)) AS guess
+  FROM norms
+),
+scaled AS (
+  SELECT user_id, CASE
+    WHEN squared <= wide({int(bound)}) * wide({int(bound)}) THEN {L2_PARTS}
+    WHEN {_fits("guess + 1", limit)} THEN guess + 1
+    WHEN {_fits("guess", limit)} THEN guess
+    ELSE guess - 1 END AS parts
+  FROM guessed
+)
+SELECT publisher_index, CAST(sum(whole_div(cell * parts, {L2_PARTS})) AS BIGINT)
+FROM cells JOIN scaled ON scaled.user_id = cells.user_id GROUP BY publisher_index""",
+        )
+        return self._per_publisher(found)
+
+    def totals_lifetime(self, bound: int) -> Integers:
+        check_bound(bound)
+        found = self._engine.rows(
+            "totals with lifetime cap",
+            f"""
+WITH running AS (
+  SELECT slot, publisher_index, weight, sum(weight) OVER (
+      PARTITION BY user_id ORDER BY slot, {_TIME_ORDER}
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
+  FROM {self._relation}
+)
+SELECT slot, publisher_index,
+  CAST(sum(greatest(0, least(weight, {int(bound)} - (running - weight)))) AS BIGINT)
+FROM running GROUP BY slot, publisher_index""",
+        )
+        totals = np.zeros((self.slots, len(self.publishers)), dtype=np.int64)
+        for slot, publisher_index, total in found:
+            check_slot(slot, self.slots)
+            totals[slot - 1, self._position(publisher_index)] = total
+        return totals
+
+
+def _fits(parts: str, limit: int) -> str:
+    return f"wide({parts}) * wide({parts}) * squared <= wide({limit})"

@@ -1,0 +1,68 @@
+"""What mechanisms may ask of contributions, whatever holds them.
+
+A contribution is an integer weight on the grid (720,720 units are one conversion) of one user, at
+one slot, for one publisher. Rows of a user in a slot are ordered by the time of the conversion.
+
+Every answer is an aggregate without noise: it is private data until a mechanism has noised it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adsbpc.errors import ContributionError
+
+Integers = NDArray[np.int64]
+
+# A user's vector is scaled to its L2 bound by a whole number of these parts.
+L2_PARTS = 2**20
+
+
+class Contributions(Protocol):
+    """Slots are numbered 1..slots; totals have one entry for each of `publishers`, zeros too."""
+
+    slots: int
+    publishers: tuple[str, ...]
+
+    def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
+        """Users by their contribution in a slot: entry i counts edges[i-1] < c <= edges[i], the
+        first starts above 0, and one more entry counts what is above the last edge."""
+
+    def users_above(self, slot: int, bound: int) -> int:
+        """Users who contribute more than the bound in a slot."""
+
+    def totals(self, slot: int, bound: int | None = None) -> Integers:
+        """Weight per publisher. With a bound, each user's first conversions in time order are
+        kept up to exactly the bound, the crossing one in part."""
+
+    def totals_l2(self, slot: int, bound: int) -> Integers:
+        """Weight per publisher with each user's vector over publishers scaled down to an L2 norm
+        of at most the bound, entries rounded down."""
+
+    def totals_lifetime(self, bound: int) -> Integers:
+        """Weight per slot and publisher with each user's first conversions over all slots kept up
+        to exactly the bound."""
+
+
+def check_slot(slot: int, slots: int) -> None:
+    if not 1 <= slot <= slots:
+        raise ContributionError(f"slot = {slot}: expected a number from 1 to {slots}")
+
+
+def check_bound(bound: int) -> None:
+    if isinstance(bound, bool) or not isinstance(bound, int | np.integer) or bound < 1:
+        raise ContributionError(
+            f"bound = {bound!r}: expected a whole number of grid units, at least 1"
+        )
+
+
+def check_edges(edges: Sequence[int]) -> None:
+    if len(edges) == 0 or edges[0] < 1 or any(b <= a for a, b in pairwise(edges)):
+        raise ContributionError(
+            f"edges = {list(edges)!r}: expected whole numbers that start at 1 or more and increase"
+        )

@@ -1,0 +1,85 @@
+"""Caps and histograms in plain Python, one user at a time: the oracle for both implementations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+from adsbpc.contributions.interface import L2_PARTS
+
+
+@dataclass(frozen=True)
+class Row:
+    """One conversion's weight for one publisher; a user's rows come in time order."""
+
+    user: str
+    slot: int
+    publisher: int
+    weight: int
+
+
+def _of_user(rows: Iterable[Row], slot: int | None) -> list[list[Row]]:
+    users: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if slot is None or row.slot == slot:
+            users[row.user].append(row)
+    return list(users.values())
+
+
+def histogram(rows: Iterable[Row], slot: int, edges: Sequence[int]) -> list[int]:
+    counts = [0] * (len(edges) + 1)
+    for mine in _of_user(rows, slot):
+        total = sum(row.weight for row in mine)
+        if total > 0:
+            counts[sum(edge < total for edge in edges)] += 1
+    return counts
+
+
+def users_above(rows: Iterable[Row], slot: int, bound: int) -> int:
+    return sum(sum(row.weight for row in mine) > bound for mine in _of_user(rows, slot))
+
+
+def _keep_first(mine: list[Row], bound: int | None) -> list[tuple[Row, int]]:
+    kept = []
+    left = sum(row.weight for row in mine) if bound is None else bound
+    for row in mine:
+        weight = min(row.weight, left)
+        left -= weight
+        kept.append((row, weight))
+    return kept
+
+
+def totals(rows: Iterable[Row], slot: int, publishers: int, bound: int | None = None) -> list[int]:
+    sums = [0] * publishers
+    for mine in _of_user(rows, slot):
+        for row, weight in _keep_first(mine, bound):
+            sums[row.publisher] += weight
+    return sums
+
+
+def totals_l2(rows: Iterable[Row], slot: int, publishers: int, bound: int) -> list[int]:
+    sums = [0] * publishers
+    for mine in _of_user(rows, slot):
+        cells = [0] * publishers
+        for row in mine:
+            cells[row.publisher] += row.weight
+        squared = sum(cell**2 for cell in cells)
+        parts = L2_PARTS
+        if squared > bound**2:
+            # The largest whole number of parts with parts**2 * squared <= (bound * L2_PARTS)**2.
+            parts = isqrt((bound * L2_PARTS) ** 2 // squared)
+        for publisher, cell in enumerate(cells):
+            sums[publisher] += cell * parts // L2_PARTS
+    return sums
+
+
+def totals_lifetime(
+    rows: Iterable[Row], slots: int, publishers: int, bound: int
+) -> list[list[int]]:
+    sums = [[0] * publishers for _ in range(slots)]
+    for mine in _of_user(rows, None):
+        for row, weight in _keep_first(sorted(mine, key=lambda row: row.slot), bound):
+            sums[row.slot - 1][row.publisher] += weight
+    return sums

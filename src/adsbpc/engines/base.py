@@ -1,0 +1,88 @@
+"""What every engine offers, and the words that the portable SQL may use besides standard SQL.
+
+Texts run verbatim on every engine. They stay within a common subset and these functions, which
+each engine defines when it opens:
+
+    whole_div(a, b)        integer division of non-negative BIGINTs, rounded down
+    wide(x)                a 128-bit integer
+    micros(t)              microseconds since 1970 of a TIMESTAMP, whose session zone is UTC
+    text_matches(s, p)     whether a regular expression is found in a text
+    fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
+                           narrow down what is then compared exactly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class ColumnKind(Enum):
+    TEXT = "text"
+    INTEGER = "an integer"
+    NUMBER = "a number"
+    TIMESTAMP = "a timestamp"
+    ZONED_TIMESTAMP = "a timestamp with zone"
+    OTHER = "something else"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's kind, and the type as the engine spells it for messages."""
+
+    kind: ColumnKind
+    declared: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of one file or table, in the words of the engine."""
+
+    where: str
+    columns: dict[str, Column]
+
+
+class Engine(Protocol):
+    """Runs SQL texts; only aggregates come back through `rows`."""
+
+    name: str
+
+    def view(self, name: str, sql: str) -> None:
+        """Define a temporary view; nothing is computed yet."""
+
+    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
+        """Compute a temporary table, with a unique BIGINT column per row if one is named."""
+
+    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query whose answer is small."""
+
+    def drop(self, name: str) -> None:
+        """Forget a temporary table and free its memory."""
+
+    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
+        """Schema of each file, partition folders below `base` included."""
+
+    def describe_table(self, table: str) -> Schema:
+        """Schema of a table that the engine already has."""
+
+    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
+        """Define a view over files; partition folders below `base` are text columns."""
+
+    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+        """Write a query's rows to one Parquet file, whole or not at all."""
+
+    def close(self) -> None:
+        """End the session and remove what it spilled."""
+
+
+def quote_name(name: str) -> str:
+    """A column name for SQL texts that run on any engine."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(value: str) -> str:
+    """A string literal for SQL texts that run on any engine."""
+    return "'" + value.replace("'", "''") + "'"

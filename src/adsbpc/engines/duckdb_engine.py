@@ -1,0 +1,143 @@
+"""The embedded engine: DuckDB in process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.engines.base import Column, ColumnKind, Schema, quote_text
+from adsbpc.errors import EngineError, SourceError, SpecError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_VOCABULARY = (
+    "CREATE TEMP MACRO whole_div(a, b) AS CAST(a AS BIGINT) // CAST(b AS BIGINT)",
+    "CREATE TEMP MACRO wide(x) AS CAST(x AS HUGEINT)",
+    "CREATE TEMP MACRO micros(t) AS epoch_us(t)",
+    "CREATE TEMP MACRO text_matches(s, p) AS regexp_matches(s, p)",
+    "CREATE TEMP MACRO fingerprint(s, t) AS hash(s, t)",
+)
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
+
+
+def column_kind(declared: str) -> ColumnKind:
+    if declared == "VARCHAR":
+        return ColumnKind.TEXT
+    if declared in _INTEGERS:
+        return ColumnKind.INTEGER
+    if declared in _NUMBERS or declared.startswith("DECIMAL"):
+        return ColumnKind.NUMBER
+    if declared == "TIMESTAMP WITH TIME ZONE":
+        return ColumnKind.ZONED_TIMESTAMP
+    if declared.startswith("TIMESTAMP"):
+        return ColumnKind.TIMESTAMP
+    return ColumnKind.OTHER
+
+
+class DuckDBEngine:
+    """`database` opens a DuckDB file read-only; other options are DuckDB settings."""
+
+    name = "duckdb"
+
+    def __init__(self, options: Mapping[str, str | int | bool] | None = None) -> None:
+        import duckdb
+
+        settings = dict(options or {})
+        database = str(settings.pop("database", ":memory:"))
+        # Memory stays low when rows may leave a scan in any order; every text orders what it needs.
+        settings = {"preserve_insertion_order": False, "TimeZone": "UTC", **settings}
+        self._spill = tempfile.TemporaryDirectory(prefix="adsbpc-duckdb-")
+        settings.setdefault("temp_directory", self._spill.name)
+        try:
+            self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
+                database, read_only=database != ":memory:"
+            )
+            for key, value in settings.items():
+                self._connection.execute(f"SET {key} = {quote_text(str(value))}")
+        except duckdb.Error as error:
+            self._spill.cleanup()
+            raise SpecError(
+                f"[engine.options]: DuckDB refuses them: {error}. "
+                "Options are DuckDB settings such as memory_limit and threads, and database"
+            ) from None
+        for statement in _VOCABULARY:
+            self._connection.execute(statement)
+
+    def _execute(self, step: str, sql: str) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._connection.execute(sql)
+        except duckdb.Error as error:
+            raise EngineError(self.name, step, str(error), sql) from error
+
+    def view(self, name: str, sql: str) -> None:
+        self._execute(name, f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
+
+    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
+        numbered = f"SELECT row_number() OVER () AS {row_key}, keyed.* FROM (\n{sql}\n) AS keyed"
+        self._execute(
+            name, f"CREATE OR REPLACE TEMP TABLE {name} AS {numbered if row_key else sql}"
+        )
+
+    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
+        return self._execute(step, sql).fetchall()
+
+    def drop(self, name: str) -> None:
+        self._execute(name, f"DROP TABLE IF EXISTS {name}")
+
+    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
+        # DuckDB finds partition folders in each path by itself, so `base` has nothing to add.
+        return [self._describe(file, _reader(file_format, [file])) for file in files]
+
+    def describe_table(self, table: str) -> Schema:
+        return self._describe(table, table)
+
+    def _describe(self, where: str, relation: str) -> Schema:
+        import duckdb
+
+        try:
+            found = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        except duckdb.Error as error:
+            raise SourceError(
+                where,
+                f"a source that DuckDB cannot open ({str(error).splitlines()[0]})",
+                "a readable Parquet file, CSV file or table",
+                "Replace or remove it, or correct [events] in the campaign file.",
+            ) from None
+        return Schema(where, {row[0]: Column(column_kind(row[1]), row[1]) for row in found})
+
+    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
+        self.view(view, f"SELECT * FROM {_reader(file_format, files)}")
+
+    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        try:
+            self._execute(step, f"COPY ({sql}) TO {quote_text(str(unfinished))} (FORMAT parquet)")
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._spill.cleanup()
+
+
+def _reader(file_format: str, files: Sequence[str]) -> str:
+    listed = ", ".join(quote_text(file) for file in files)
+    if file_format == "parquet":
+        return (
+            f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, "
+            "hive_types_autocast = false)"
+        )
+    return (
+        f"read_csv([{listed}], header = true, all_varchar = true, union_by_name = true, "
+        "hive_partitioning = true, hive_types_autocast = false, nullstr = '', delim = ',', "
+        "quote = '\"', escape = '\"')"
+    )

@@ -1,0 +1,213 @@
+"""The distributed engine: Spark, in local mode or on any cluster that the options name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.engines.base import Column, ColumnKind, Schema
+from adsbpc.errors import AdsbpcError, EngineError, SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_VOCABULARY = (
+    "CREATE TEMPORARY FUNCTION whole_div(a BIGINT, b BIGINT) RETURNS BIGINT RETURN a div b",
+    "CREATE TEMPORARY FUNCTION wide(x DECIMAL(38, 0)) RETURNS DECIMAL(38, 0) RETURN x",
+    "CREATE TEMPORARY FUNCTION micros(t TIMESTAMP) RETURNS BIGINT RETURN unix_micros(t)",
+    "CREATE TEMPORARY FUNCTION text_matches(s STRING, p STRING) RETURNS BOOLEAN"
+    " RETURN regexp_like(s, p)",
+    "CREATE TEMPORARY FUNCTION fingerprint(s STRING, t STRING) RETURNS BIGINT"
+    " RETURN xxhash64(s, t)",
+)
+
+# What the portable texts rely on; set on a session of our own, so that nobody else's changes.
+_SESSION = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+
+# What an operator may set otherwise in [engine.options].
+_DEFAULTS: dict[str, str | int | bool] = {
+    "spark.master": "local[*]",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": False,
+    "spark.ui.showConsoleProgress": False,
+}
+
+_KINDS = {
+    "string": ColumnKind.TEXT,
+    "tinyint": ColumnKind.INTEGER,
+    "smallint": ColumnKind.INTEGER,
+    "int": ColumnKind.INTEGER,
+    "bigint": ColumnKind.INTEGER,
+    "float": ColumnKind.NUMBER,
+    "double": ColumnKind.NUMBER,
+    "timestamp": ColumnKind.ZONED_TIMESTAMP,
+    "timestamp_ntz": ColumnKind.TIMESTAMP,
+}
+
+MISSING_JAVA = (
+    "Spark needs Java 17 or newer and none was found. Install one (on Debian: "
+    "apt-get install openjdk-17-jre-headless) or set JAVA_HOME to where it is"
+)
+
+
+def find_java() -> str | None:
+    """Path of a Java that starts, or None."""
+    home = os.environ.get("JAVA_HOME")
+    candidate = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if candidate is None:
+        return None
+    try:
+        started = subprocess.run([candidate, "-version"], capture_output=True, check=False)
+    except OSError:
+        return None
+    return candidate if started.returncode == 0 else None
+
+
+def column_kind(declared: str) -> ColumnKind:
+    if declared.startswith("decimal"):
+        return ColumnKind.NUMBER
+    return _KINDS.get(declared, ColumnKind.OTHER)
+
+
+class SparkEngine:
+    """Options are Spark settings; `spark.master` is `local[*]` unless they say otherwise."""
+
+    name = "spark"
+
+    def __init__(self, options: Mapping[str, str | int | bool] | None = None) -> None:
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise AdsbpcError(
+                'engine = "spark" needs pyspark. Install it with: pip install "adsbpc[spark]"'
+            ) from None
+        settings = {**_DEFAULTS, **(options or {})}
+        if str(settings["spark.master"]).startswith("local") and find_java() is None:
+            raise AdsbpcError(MISSING_JAVA)
+        builder = SparkSession.builder.appName("adsbpc")
+        for key, value in settings.items():
+            builder = builder.config(
+                key, str(value).lower() if value is True or value is False else value
+            )
+        self._session = builder.getOrCreate().newSession()
+        for key, value in _SESSION.items():
+            self._session.conf.set(key, value)
+        for statement in _VOCABULARY:
+            self._session.sql(statement)
+        self._kept: dict[str, DataFrame] = {}
+
+    def _query(self, step: str, sql: str) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._session.sql(sql)
+        except PySparkException as error:
+            raise EngineError(self.name, step, str(error), sql) from error
+
+    def view(self, name: str, sql: str) -> None:
+        self._query(name, sql).createOrReplaceTempView(name)
+
+    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
+        from pyspark.errors import PySparkException
+        from pyspark.sql.functions import monotonically_increasing_id
+
+        frame = self._query(name, sql)
+        if row_key:
+            frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
+        try:
+            # A checkpoint, not a cache: row keys must never be computed a second time.
+            frame = frame.localCheckpoint(eager=True)
+        except PySparkException as error:
+            raise EngineError(self.name, name, str(error), sql) from error
+        frame.createOrReplaceTempView(name)
+        self._kept[name] = frame
+
+    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
+        from pyspark.errors import PySparkException
+
+        try:
+            return [tuple(row) for row in self._query(step, sql).collect()]
+        except PySparkException as error:
+            raise EngineError(self.name, step, str(error), sql) from error
+
+    def drop(self, name: str) -> None:
+        self._session.catalog.dropTempView(name)
+        frame = self._kept.pop(name, None)
+        if frame is not None:
+            frame.unpersist()
+
+    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
+        return [
+            self._describe(file, partial(self._load, file_format, [file], base)) for file in files
+        ]
+
+    def describe_table(self, table: str) -> Schema:
+        return self._describe(table, partial(self._session.table, table))
+
+    def _describe(self, where: str, load: Callable[[], DataFrame]) -> Schema:
+        from pyspark.errors import PySparkException
+
+        try:
+            fields = load().schema.fields
+        except PySparkException as error:
+            raise SourceError(
+                where,
+                f"a source that Spark cannot open ({str(error).splitlines()[0]})",
+                "a readable Parquet file, CSV file or table",
+                "Replace or remove it, or correct [events] in the campaign file.",
+            ) from None
+        named = {field.name: field.dataType.simpleString() for field in fields}
+        return Schema(where, {name: Column(column_kind(t), t) for name, t in named.items()})
+
+    def _load(self, file_format: str, files: Sequence[str], base: str) -> DataFrame:
+        reader = self._session.read.option("basePath", _address(base))
+        addresses = [_address(file) for file in files]
+        if file_format == "parquet":
+            return reader.option("mergeSchema", "true").parquet(*addresses)
+        return reader.csv(
+            addresses,
+            header=True,
+            inferSchema=False,
+            enforceSchema=False,
+            escape='"',
+            mode="FAILFAST",
+            multiLine=True,
+        )
+
+    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
+        self._load(file_format, files, base).createOrReplaceTempView(view)
+
+    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+        from pyspark.errors import PySparkException
+
+        folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        try:
+            self._query(step, sql).coalesce(1).write.mode("overwrite").parquet(
+                _address(str(folder))
+            )
+            (part,) = folder.glob("part-*.parquet")
+            os.replace(part, path)
+        except PySparkException as error:
+            raise EngineError(self.name, step, str(error), sql) from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        for name in list(self._kept):
+            self.drop(name)
+
+
+def _address(location: str) -> str:
+    """Local paths get a scheme, so that a cluster's default file system does not claim them."""
+    return location if "://" in location else f"file://{Path(location).absolute()}"

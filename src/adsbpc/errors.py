@@ -1,0 +1,52 @@
+"""Every exception that adsbpc raises on purpose.
+
+AdsbpcError
+├── SpecError        the campaign file is wrong                     (exit code 2)
+├── SourceError      an events file, table or schema cannot be used (exit code 1)
+├── EngineError      the engine failed while running a named step   (exit code 1)
+└── ContributionError  contributions break the interface's rules    (exit code 1)
+
+A message gives the name, the value, the rule and the next step.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AdsbpcError(Exception):
+    """Root of the tree; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class SpecError(AdsbpcError):
+    exit_code = 2
+
+
+class SourceError(AdsbpcError):
+    """Says where, what was found, what was expected and what to do, each apart for machines."""
+
+    def __init__(self, where: str, found: str, expected: str, to_do: str) -> None:
+        self.where, self.found, self.expected, self.to_do = where, found, expected, to_do
+        super().__init__(f"{where}: found {found}; expected {expected}. {to_do}")
+
+
+class EngineError(AdsbpcError):
+    """Carries the failing SQL beside the name of the step it was for."""
+
+    def __init__(self, engine: str, step: str, cause: str, sql: str = "") -> None:
+        self.engine, self.step, self.cause, self.sql = engine, step, cause, sql
+        shown = f"\n--- SQL of step {step!r} ---\n{sql.strip()}" if sql else ""
+        super().__init__(f"{engine} failed in step {step!r}: {cause}{shown}")
+
+
+class ContributionError(AdsbpcError):
+    pass
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """' Did you mean "x"?' when something close is known, else an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""

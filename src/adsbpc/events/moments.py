@@ -1,0 +1,92 @@
+"""SQL for time: every kind of timestamp column to UTC microseconds, and instants to slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adsbpc.engines import ColumnKind
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.model.slots import SlotGrid, ZoneOffset
+
+# Groups: 1 wall clock to the second, 2 fraction to the microsecond, 3 zone. No backslashes, so
+# that the text means the same in every SQL dialect.
+_ISO_8601 = (
+    "^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
+    "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?$"
+)
+
+_EPOCH_FACTORS = {
+    "epoch_seconds": MICROSECONDS_PER_SECOND,
+    "epoch_milliseconds": 1_000,
+    "epoch_microseconds": 1,
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """SQL expressions for one timestamp column.
+
+    `wall` is what the clock showed, in microseconds, NULL where the value does not parse. `zone`
+    is the text of its zone, empty where there is none. `from_text` says that rows may disagree on
+    having a zone; otherwise the type of the column settles it.
+    """
+
+    wall: str
+    zone: str
+    from_text: bool = False
+
+
+def moment(column: str, kind: ColumnKind, form: str) -> Moment:
+    """How to read one column; `form` is the campaign's `[events] timestamps`."""
+    if kind is ColumnKind.ZONED_TIMESTAMP:
+        return Moment(f"micros(CAST({column} AS TIMESTAMP))", "'Z'")
+    if kind is ColumnKind.TIMESTAMP:
+        return Moment(f"micros(CAST({column} AS TIMESTAMP))", "''")
+    if form in _EPOCH_FACTORS:
+        return Moment(f"TRY_CAST({column} AS BIGINT) * {_EPOCH_FACTORS[form]}", "'Z'")
+    wall_text = (
+        f"replace(regexp_extract({column}, '{_ISO_8601}', 1), 'T', ' ')"
+        f" || regexp_extract({column}, '{_ISO_8601}', 2)"
+    )
+    zone = f"regexp_extract({column}, '{_ISO_8601}', 3)"
+    return Moment(f"micros(TRY_CAST({wall_text} AS TIMESTAMP))", zone, from_text=True)
+
+
+def utc_microseconds(wall: str, zone: str, offsets: tuple[ZoneOffset, ...]) -> str:
+    """UTC from a wall clock column and its zone column; no zone means the zone of `offsets`."""
+    return (
+        f"CASE WHEN {zone} = '' THEN {_to_utc(wall, offsets)}"
+        f" WHEN {zone} = 'Z' THEN {wall}"
+        f" ELSE {wall} - {_offset_of(zone)} END"
+    )
+
+
+def _offset_of(zone: str) -> str:
+    digits = f"replace({zone}, ':', '')"
+    sign = f"CASE WHEN substr({zone}, 1, 1) = '-' THEN -1 ELSE 1 END"
+    hours = f"TRY_CAST(substr({digits}, 2, 2) AS BIGINT) * 3600"
+    minutes = f"coalesce(TRY_CAST(substr({digits}, 4, 2) AS BIGINT), 0) * 60"
+    return f"({sign}) * ({hours} + {minutes}) * {MICROSECONDS_PER_SECOND}"
+
+
+def _to_utc(wall: str, offsets: tuple[ZoneOffset, ...]) -> str:
+    """A wall clock reading minus the offset that the zone had then."""
+    later = "".join(
+        f" WHEN {wall} >= {change.wall_from} THEN {wall} - ({change.offset})"
+        for change in reversed(offsets[1:])
+    )
+    first = f"{wall} - ({offsets[0].offset})"
+    return f"CASE{later} ELSE {first} END" if later else f"({first})"
+
+
+def slot_number(moment_column: str, grid: SlotGrid) -> str:
+    """The slot of an instant; NULL outside the campaign. One branch a run of equal slots."""
+    branches = "".join(
+        f" WHEN {moment_column} < {run.starts_at + run.count * run.length}"
+        f" THEN {run.first_slot} + whole_div({moment_column} - {run.starts_at}, {run.length})"
+        for run in grid.runs
+    )
+    return (
+        f"CASE WHEN {moment_column} < {grid.starts_at} OR {moment_column} >= {grid.ends_at}"
+        f" THEN NULL{branches} END"
+    )

@@ -1,0 +1,147 @@
+"""The two event tables: their fields, the kinds of column that carry them, what makes a row bad."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from adsbpc.engines import Column, ColumnKind, Schema
+from adsbpc.errors import SourceError, did_you_mean
+
+_IDENTIFIER = (ColumnKind.TEXT, ColumnKind.INTEGER)
+_MOMENT = (
+    ColumnKind.TIMESTAMP,
+    ColumnKind.ZONED_TIMESTAMP,
+    ColumnKind.TEXT,
+    ColumnKind.INTEGER,
+)
+_AMOUNT = (ColumnKind.NUMBER, ColumnKind.INTEGER)
+
+
+class Reason(StrEnum):
+    """Why a row is in quarantine; a row has the first of these that applies."""
+
+    NO_USER = "no user"
+    BAD_TIMESTAMP = "timestamp does not parse"
+    MIXED_ZONES = "timestamp with another kind of zone than [events] timestamps says"
+    OTHER_ADVERTISER = "advertiser of another campaign"
+    NO_PUBLISHER = "no publisher"
+    UNKNOWN_KIND = "kind is neither click nor view"
+    BAD_ARRIVAL = "arrival time does not parse"
+    EARLY_ARRIVAL = "arrives before it happens"
+    LATE_ARRIVAL = "arrives later than max_lateness"
+    NO_VALUE = "no value, which the metric needs"
+    BAD_VALUE = "value is negative or not finite"
+    REPEATED_ID = "event id seen before for this user"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an event table and the kinds of column that can carry it."""
+
+    name: str
+    kinds: tuple[ColumnKind, ...]
+    required: bool = True
+
+
+IMPRESSION_FIELDS = (
+    Field("user_id", _IDENTIFIER),
+    Field("publisher_id", _IDENTIFIER),
+    Field("advertiser_id", _IDENTIFIER),
+    Field("timestamp", _MOMENT),
+    Field("kind", (ColumnKind.TEXT,)),
+    Field("event_id", _IDENTIFIER, required=False),
+)
+
+CONVERSION_FIELDS = (
+    Field("user_id", _IDENTIFIER),
+    Field("advertiser_id", _IDENTIFIER),
+    Field("timestamp", _MOMENT),
+    Field("kind", (ColumnKind.TEXT,), required=False),
+    Field("value", _AMOUNT, required=False),
+    Field("event_id", _IDENTIFIER, required=False),
+    Field("arrived_at", _MOMENT, required=False),
+)
+
+
+@dataclass(frozen=True)
+class MappedField:
+    """A field that was found: the source's column for it and that column's kind."""
+
+    column: str
+    kind: ColumnKind
+
+
+def map_fields(
+    fields: tuple[Field, ...],
+    columns: Mapping[str, str],
+    asked_for: frozenset[str],
+    schemas: list[Schema],
+    section: str,
+    *,
+    all_text: bool,
+) -> dict[str, MappedField]:
+    """Find every field in every file, or say which file lacks which column.
+
+    `asked_for` names the optional fields that the campaign file maps, so that a misspelt mapping
+    is an error and not a field that quietly is not there. CSV columns are `all_text`.
+    """
+    found: dict[str, MappedField] = {}
+    for field in fields:
+        name = columns[field.name]
+        absent = [schema for schema in schemas if name not in schema.columns]
+        if absent and (field.required or field.name in asked_for):
+            raise _missing(absent[0], name, field, section)
+        if absent and len(absent) < len(schemas):
+            raise SourceError(
+                f"{absent[0].where}, column {name!r}",
+                "no such column",
+                f"it in every file or in none, and {_holder(schemas, name)} has it",
+                "Write the column to all files, nulls are allowed.",
+            )
+        if absent:
+            continue
+        kinds = (ColumnKind.TEXT,) if all_text else field.kinds
+        for schema in schemas:
+            _check_kind(schema, name, schema.columns[name], kinds, schemas[0].columns[name])
+        found[field.name] = MappedField(name, schemas[0].columns[name].kind)
+    return found
+
+
+def _holder(schemas: list[Schema], name: str) -> str:
+    return next(schema.where for schema in schemas if name in schema.columns)
+
+
+def _missing(schema: Schema, name: str, field: Field, section: str) -> SourceError:
+    to_do = (
+        f"Add the column, or map it in the campaign file: [events.{section}] {field.name} = ..."
+        f".{did_you_mean(name, schema.columns)}"
+    )
+    if field.name == "kind" and section == "impression_columns":
+        to_do += ' If all impressions are of one kind, set [events] impression_kind = "click".'
+    return SourceError(
+        f"{schema.where}, column {name!r}",
+        f"only the columns {', '.join(sorted(schema.columns)) or 'of an empty file'}",
+        f"a column {name!r} for the field {field.name}",
+        to_do,
+    )
+
+
+def _check_kind(
+    schema: Schema, name: str, column: Column, kinds: tuple[ColumnKind, ...], first: Column
+) -> None:
+    if column.kind not in kinds:
+        raise SourceError(
+            f"{schema.where}, column {name!r}",
+            f"type {column.declared}",
+            " or ".join(kind.value for kind in kinds),
+            "Convert the column, or map another one in the campaign file.",
+        )
+    if column.kind is not first.kind:
+        raise SourceError(
+            f"{schema.where}, column {name!r}",
+            f"type {column.declared}",
+            f"{first.declared}, as in the first file",
+            "Write all files with one schema.",
+        )

@@ -1,0 +1,197 @@
+"""SQL that reads the rows of a source, gives every bad one its reason and keeps the others.
+
+A row's reason depends on that row and on other rows of the same user, never on another user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adsbpc.engines import ColumnKind, quote_name, quote_text
+from adsbpc.events.moments import moment, utc_microseconds
+from adsbpc.events.schema import MappedField, Reason
+from adsbpc.model.slots import ZoneOffset
+from adsbpc.model.spec import CampaignSpec
+
+# Beyond this an amount is no amount; it also keeps infinities and NaN out, which sort above it.
+_LARGEST_VALUE = "1e15"
+
+
+@dataclass(frozen=True)
+class SourceReading:
+    """What the texts need to know about one opened source."""
+
+    view: str
+    fields: dict[str, MappedField]
+    text_users: bool
+
+
+def _text(reading: SourceReading, field: str) -> str:
+    """A field as text with empty texts as NULL, or NULL where the source has no such column."""
+    if field not in reading.fields:
+        return "CAST(NULL AS STRING)"
+    return f"nullif(CAST({quote_name(reading.fields[field].column)} AS STRING), '')"
+
+
+def _user(reading: SourceReading) -> str:
+    if reading.text_users:
+        return _text(reading, "user_id")
+    return f"CAST({quote_name(reading.fields['user_id'].column)} AS BIGINT)"
+
+
+def _moment_columns(reading: SourceReading, field: str, form: str) -> str:
+    mapped = reading.fields[field]
+    read = moment(quote_name(mapped.column), mapped.kind, form)
+    return f"{read.wall} AS {field}_wall, {read.zone} AS {field}_zone"
+
+
+def zone_counts(reading: SourceReading, field: str, form: str) -> str | None:
+    """How many rows carry a zone and how many do not, where a text column leaves it open."""
+    mapped = reading.fields[field]
+    read = moment(quote_name(mapped.column), mapped.kind, form)
+    if not read.from_text:
+        return None
+    return f"""
+SELECT
+  count(CASE WHEN wall IS NOT NULL AND zone <> '' THEN 1 END),
+  count(CASE WHEN wall IS NOT NULL AND zone = '' THEN 1 END)
+FROM (SELECT {read.wall} AS wall, {read.zone} AS zone FROM {reading.view}) AS moments"""
+
+
+def _wrong_zone_form(reading: SourceReading, field: str, form: str) -> str:
+    mapped = reading.fields[field]
+    if mapped.kind is not ColumnKind.TEXT or form not in ("zoned", "local"):
+        return "FALSE"
+    return f"{field}_zone {'=' if form == 'zoned' else '<>'} ''"
+
+
+def _reasons(rules: list[tuple[str, Reason]]) -> str:
+    branches = "\n    ".join(
+        f"WHEN {rule} THEN {quote_text(reason)}" for rule, reason in rules if rule != "FALSE"
+    )
+    return f"CASE\n    {branches}\n  END AS reason"
+
+
+def impressions_checked(
+    reading: SourceReading, spec: CampaignSpec, offsets: tuple[ZoneOffset, ...]
+) -> str:
+    form = spec.events.timestamps
+    kind = spec.events.impression_kind
+    kind_column = quote_text(kind) if kind else f"lower({_text(reading, 'kind')})"
+    reasons = _reasons(
+        [
+            ("user_id IS NULL", Reason.NO_USER),
+            ("timestamp_wall IS NULL", Reason.BAD_TIMESTAMP),
+            (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
+            (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
+            ("publisher_id IS NULL", Reason.NO_PUBLISHER),
+            ("kind IS NULL OR kind NOT IN ('click', 'view')", Reason.UNKNOWN_KIND),
+        ]
+    )
+    return f"""
+SELECT
+  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text,
+  {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us,
+  {reasons}
+FROM (
+  SELECT
+    {_user(reading)} AS user_id,
+    {_text(reading, "publisher_id")} AS publisher_id,
+    {_text(reading, "advertiser_id")} AS advertiser_id,
+    {kind_column} AS kind,
+    {_text(reading, "event_id")} AS event_id,
+    {_text(reading, "timestamp")} AS timestamp_text,
+    {_moment_columns(reading, "timestamp", form)}
+  FROM {reading.view}
+) AS parsed"""
+
+
+def conversions_checked(
+    reading: SourceReading, spec: CampaignSpec, offsets: tuple[ZoneOffset, ...]
+) -> str:
+    form = spec.events.timestamps
+    arrives = "arrived_at" if "arrived_at" in reading.fields else "timestamp"
+    late = f"arrived_us - time_us > {spec.events.max_lateness}"
+    has_value = "value" in reading.fields
+    needs_value = spec.campaign.metric == "value"
+    # A number that cannot be read becomes NaN, so that it is told apart from one that is absent.
+    value = (
+        f"coalesce(TRY_CAST({quote_name(reading.fields['value'].column)} AS DOUBLE),"
+        f" CASE WHEN {_text(reading, 'value')} IS NOT NULL THEN CAST('NaN' AS DOUBLE) END)"
+        if has_value
+        else "CAST(NULL AS DOUBLE)"
+    )
+    reasons = _reasons(
+        [
+            ("user_id IS NULL", Reason.NO_USER),
+            ("time_us IS NULL", Reason.BAD_TIMESTAMP),
+            (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
+            ("arrived_us IS NULL", Reason.BAD_ARRIVAL),
+            (_wrong_zone_form(reading, arrives, form), Reason.MIXED_ZONES),
+            ("arrived_us < time_us", Reason.EARLY_ARRIVAL),
+            (late, Reason.LATE_ARRIVAL),
+            (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
+            ("value IS NULL" if needs_value else "FALSE", Reason.NO_VALUE),
+            (f"value < 0 OR value > {_LARGEST_VALUE}", Reason.BAD_VALUE),
+        ]
+    )
+    arrival_columns = (
+        f"\n      {_moment_columns(reading, 'arrived_at', form)},"
+        if arrives == "arrived_at"
+        else ""
+    )
+    return f"""
+SELECT
+  user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us,
+  {reasons}
+FROM (
+  SELECT
+    parsed.*,
+    {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us,
+    {utc_microseconds(f"{arrives}_wall", f"{arrives}_zone", offsets)} AS arrived_us
+  FROM (
+    SELECT
+      {_user(reading)} AS user_id,
+      {_text(reading, "advertiser_id")} AS advertiser_id,
+      {_text(reading, "kind")} AS kind,
+      {value} AS value,
+      {_text(reading, "event_id")} AS event_id,
+      {_text(reading, "timestamp")} AS timestamp_text,{arrival_columns}
+      {_moment_columns(reading, "timestamp", form)}
+    FROM {reading.view}
+  ) AS parsed
+) AS timed"""
+
+
+def _another_advertiser(spec: CampaignSpec) -> str:
+    return f"advertiser_id IS NULL OR advertiser_id <> {quote_text(spec.campaign.advertiser)}"
+
+
+# Only good rows with an event id can repeat one another; the others have no mark.
+_MARK = (
+    "CASE WHEN reason IS NULL AND event_id IS NOT NULL"
+    " THEN fingerprint(CAST(user_id AS STRING), event_id) END"
+)
+
+
+def repeated_marks(checked: str) -> str:
+    """Marks that more than one good row has: repeats and, very rarely, collisions."""
+    return f"""
+SELECT mark FROM (SELECT {_MARK} AS mark FROM {checked}) AS marked
+WHERE mark IS NOT NULL GROUP BY mark HAVING count(*) > 1"""
+
+
+def without_repeats(checked: str, marks: str, columns: str, order: str) -> str:
+    """Of several good rows of a user with one event id, all but the first get a reason."""
+    return f"""
+WITH marked AS (SELECT {columns}, reason, {_MARK} AS mark FROM {checked}),
+suspected AS (
+  SELECT {columns}, reason, marked.mark, {marks}.mark AS repeated
+  FROM marked LEFT JOIN {marks} ON {marks}.mark = marked.mark
+)
+SELECT {columns}, reason FROM suspected WHERE repeated IS NULL
+UNION ALL
+SELECT {columns},
+  CASE WHEN row_number() OVER (PARTITION BY user_id, event_id ORDER BY {order}) > 1
+    THEN {quote_text(Reason.REPEATED_ID)} END AS reason
+FROM suspected WHERE repeated IS NOT NULL"""

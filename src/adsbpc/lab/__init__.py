@@ -1,0 +1,1 @@
+"""The lab: made-up and real data sets to try mechanisms on."""

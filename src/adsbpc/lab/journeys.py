@@ -1,0 +1,165 @@
+"""A made-up campaign with realistic journeys, for demonstrations: the truth may be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
+from adsbpc.model.slots import SlotGrid
+
+_DAY = MICROSECONDS_PER_DAY
+# Monday to Sunday: people buy towards the weekend.
+_WEEKDAY_WEIGHTS = np.array([0.9, 0.85, 0.9, 1.0, 1.15, 1.3, 1.1])
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How one publisher shows up in journeys."""
+
+    name: str
+    audience: float  # share of users it reaches
+    impressions: float  # per reached user and month
+    click_rate: float
+    hours_to_conversion: float  # typical time from a touch here to a conversion
+    surge_day: int | None = None  # from this day on it reaches three times as many
+
+
+CHANNELS = (
+    Channel("search", 0.45, 4.0, 0.50, 6),
+    Channel("social", 0.60, 9.0, 0.06, 48),
+    Channel("video", 0.40, 6.0, 0.02, 96),
+    Channel("news", 0.25, 5.0, 0.05, 60),
+    Channel("partner", 0.10, 3.0, 0.25, 24),
+    Channel("audio", 0.08, 4.0, 0.03, 72, surge_day=17),
+)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Where the files of a made-up campaign stand."""
+
+    spec: Path
+    impressions: int
+    conversions: int
+
+
+def make_campaign(
+    directory: Path, users: int, slots: int, seed: int, model: str, engine: str = "duckdb"
+) -> Campaign:
+    """Write impressions, conversions and a campaign file that measures them."""
+    import duckdb
+
+    rng = np.random.default_rng(seed)
+    directory.mkdir(parents=True, exist_ok=True)
+    spec = directory / "campaign.toml"
+    spec.write_text(_spec_text(slots, model, engine), encoding="utf-8")
+    grid = SlotGrid(_START, slots, "1d", "UTC")
+    impressions = _impressions(rng, users, grid)
+    conversions = _conversions(rng, impressions, grid)
+    with duckdb.connect() as connection:
+        for name, columns in (("impressions", impressions), ("conversions", conversions)):
+            connection.register("generated", columns)
+            connection.execute(
+                f"COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM generated)"
+                f" TO '{directory / name}.parquet' (FORMAT parquet)"
+            )
+            connection.unregister("generated")
+    return Campaign(spec, len(impressions["user_id"]), len(conversions["user_id"]))
+
+
+_START = np.datetime64("2026-03-01").astype(object)
+
+_Columns = dict[str, NDArray[np.generic]]
+
+
+def _day_weights(grid: SlotGrid, channel: Channel) -> NDArray[np.float64]:
+    weekdays = (np.arange(grid.count) + grid.start.weekday()) % 7
+    weights = _WEEKDAY_WEIGHTS[weekdays]
+    if channel.surge_day is not None:
+        weights = np.where(np.arange(grid.count) >= channel.surge_day, 3 * weights, weights)
+    return weights
+
+
+def _impressions(rng: Generator, users: int, grid: SlotGrid) -> _Columns:
+    # A few people see far more advertising than the rest.
+    appetite = rng.gamma(1.5, 1 / 1.5, users)
+    user, publisher, moment, click = [], [], [], []
+    for channel in CHANNELS:
+        reached = np.flatnonzero(rng.random(users) < channel.audience)
+        weights = _day_weights(grid, channel)
+        months = weights.sum() / _WEEKDAY_WEIGHTS.mean() / 31
+        counts = rng.poisson(channel.impressions * months * appetite[reached])
+        mine = np.repeat(reached, counts)
+        day = rng.choice(grid.count, mine.size, p=weights / weights.sum())
+        user.append(mine)
+        publisher.append(np.full(mine.size, channel.name))
+        moment.append(grid.starts_at + day * _DAY + _time_of_day(rng, mine.size))
+        click.append(rng.random(mine.size) < channel.click_rate)
+    users_column = np.concatenate(user)
+    return {
+        "user_id": np.char.add("u", users_column.astype(str)),
+        "publisher_id": np.concatenate(publisher),
+        "advertiser_id": np.full(users_column.size, "shoes"),
+        "timestamp": np.concatenate(moment),
+        "kind": np.where(np.concatenate(click), "click", "view"),
+    }
+
+
+def _time_of_day(rng: Generator, size: int) -> NDArray[np.int64]:
+    """Mostly in the evening."""
+    hours = np.clip(rng.normal(17, 4.5, size), 0, 23.999)
+    return (hours * MICROSECONDS_PER_HOUR).astype(np.int64)
+
+
+def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Columns:
+    """Some touches lead to a purchase; some people buy again; some buy without any touch."""
+    moments = impressions["timestamp"].astype(np.int64)
+    typical = {channel.name: channel.hours_to_conversion for channel in CHANNELS}
+    names, codes = np.unique(impressions["publisher_id"], return_inverse=True)
+    hours = np.array([typical[str(name)] for name in names])[codes]
+    chance = np.where(impressions["kind"] == "click", 0.09, 0.004)
+    bought = np.flatnonzero(rng.random(moments.size) < chance)
+    again = bought[rng.random(bought.size) < 0.15]
+    chosen = np.concatenate([bought, again, again[rng.random(again.size) < 0.3]])
+    delay = rng.exponential(hours[chosen]) * MICROSECONDS_PER_HOUR
+    user = impressions["user_id"][chosen]
+    moment = moments[chosen] + delay.astype(np.int64) + 1
+    strangers = max(1, chosen.size // 50)
+    user = np.concatenate([user, np.char.add("s", np.arange(strangers).astype(str))])
+    moment = np.concatenate([moment, rng.integers(grid.starts_at, grid.ends_at, strangers)])
+    inside = moment < grid.ends_at
+    user, moment = user[inside], moment[inside]
+    return {
+        "user_id": user,
+        "advertiser_id": np.full(user.size, "shoes"),
+        "timestamp": moment,
+        "event_id": np.char.add("order-", np.arange(user.size).astype(str)),
+        "value": np.round(rng.lognormal(4.0, 0.6, user.size), 2),
+    }
+
+
+def _spec_text(slots: int, model: str, engine: str) -> str:
+    publishers = ", ".join(f'"{channel.name}"' for channel in CHANNELS[:-2])
+    return f"""[campaign]
+name = "spring-shoes"
+scope = "demo"
+advertiser = "shoes"
+start = 2026-03-01
+slots = {slots}
+publishers = [{publishers}, "audio"]     # "partner" is not listed: it is counted as "other"
+
+[events]
+impressions = "impressions.parquet"
+conversions = "conversions.parquet"
+engine = "{engine}"
+
+[attribution]
+model = "{model}"
+click_lookback = "30d"
+view_lookback = "2d"
+"""

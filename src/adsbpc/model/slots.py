@@ -1,0 +1,116 @@
+"""Slots: the days or hours of a campaign in its time zone, as instants in UTC microseconds.
+
+Everything downstream compares integers. The rules of the time zone are applied here, once, in
+Python, so that every engine sees the same daylight-saving days.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from itertools import groupby
+from zoneinfo import ZoneInfo
+
+from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Whole microseconds since 1970 of a datetime that carries a zone."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def wall_microseconds(moment: datetime) -> int:
+    """Microseconds of the wall clock, read as if it stood in UTC."""
+    return to_microseconds(moment.replace(tzinfo=UTC))
+
+
+@dataclass(frozen=True)
+class SlotRun:
+    """Neighbouring slots of one length: the numbers first_slot .. first_slot + count - 1."""
+
+    first_slot: int
+    starts_at: int
+    length: int
+    count: int
+
+
+@dataclass(frozen=True)
+class SlotGrid:
+    """The slots 1..count of a campaign; slot k covers [boundaries[k-1], boundaries[k])."""
+
+    start: date
+    count: int
+    length: str
+    timezone: str
+
+    @cached_property
+    def boundaries(self) -> tuple[int, ...]:
+        zone = ZoneInfo(self.timezone)
+        midnight = datetime(self.start.year, self.start.month, self.start.day, tzinfo=zone)
+        if self.length == "1h":
+            first = to_microseconds(midnight)
+            return tuple(first + k * MICROSECONDS_PER_HOUR for k in range(self.count + 1))
+        # Adding days to a zoned datetime moves the wall clock, so each entry is a local midnight.
+        return tuple(to_microseconds(midnight + timedelta(days=k)) for k in range(self.count + 1))
+
+    @property
+    def starts_at(self) -> int:
+        return self.boundaries[0]
+
+    @property
+    def ends_at(self) -> int:
+        return self.boundaries[-1]
+
+    def slot_of(self, moment: int) -> int | None:
+        """Number of the slot that holds an instant, or None outside the campaign."""
+        if not self.starts_at <= moment < self.ends_at:
+            return None
+        return bisect_right(self.boundaries, moment)
+
+    @cached_property
+    def runs(self) -> tuple[SlotRun, ...]:
+        """The slots grouped by length; a year of days has one run per daylight-saving change."""
+        edges = self.boundaries
+        lengths = [(edges[k + 1] - edges[k], k) for k in range(self.count)]
+        runs = []
+        for length, group in groupby(lengths, key=lambda pair: pair[0]):
+            indices = [k for _, k in group]
+            runs.append(SlotRun(indices[0] + 1, edges[indices[0]], length, len(indices)))
+        return tuple(runs)
+
+
+@dataclass(frozen=True)
+class ZoneOffset:
+    """From this wall-clock reading on, UTC = wall clock - offset."""
+
+    wall_from: int
+    offset: int
+
+
+def zone_offsets(timezone: str, first: int, last: int) -> tuple[ZoneOffset, ...]:
+    """How wall clocks of a zone map to UTC between two instants.
+
+    A reading that exists twice means its first occurrence; one that was skipped is read with the
+    offset before the change: Python's fold=0.
+    """
+    zone = ZoneInfo(timezone)
+
+    def offset_at(moment: int) -> int:
+        there = (_EPOCH + timedelta(microseconds=moment)).astimezone(zone)
+        return wall_microseconds(there) - moment
+
+    offsets = [ZoneOffset(first + offset_at(first), offset_at(first))]
+    for day_start in range(first, last, MICROSECONDS_PER_DAY):
+        low, high = day_start, day_start + MICROSECONDS_PER_DAY
+        before, after = offset_at(low), offset_at(high)
+        if before == after:
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if offset_at(middle) == before else (low, middle)
+        offsets.append(ZoneOffset(high + max(before, after), after))
+    return tuple(offsets)

@@ -1,0 +1,222 @@
+"""The campaign file: what may stand in it, and messages for what may not."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.model.durations import parse_duration
+from adsbpc.model.grid import OTHER_PUBLISHER
+from adsbpc.model.slots import SlotGrid
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError('expected an IANA time zone, for example "Europe/Berlin"') from None
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Zone = Annotated[str, AfterValidator(_known_zone)]
+Duration = Annotated[int, BeforeValidator(parse_duration)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+ModelName = Literal["last_touch", "first_touch", "uniform", "time_decay", "position"]
+EngineName = Literal["duckdb", "spark"]
+TimestampForm = Literal[
+    "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CampaignSection(_Section):
+    name: Name
+    scope: Name = "default"
+    advertiser: Name
+    start: date
+    slots: Annotated[int, Field(ge=1, le=8_784)]
+    slot: Literal["1d", "1h"] = "1d"
+    timezone: Zone = "UTC"
+    publishers: Annotated[tuple[Name, ...], Field(min_length=1)]
+    metric: Literal["conversions", "value"] = "conversions"
+    value_cap: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _publishers_and_metric_make_sense(self) -> Self:
+        twice = sorted({p for p in self.publishers if self.publishers.count(p) > 1})
+        if twice:
+            raise ValueError(f"publishers lists {twice[0]!r} more than once: remove the repeats")
+        if OTHER_PUBLISHER in self.publishers:
+            raise ValueError(
+                f"publishers lists {OTHER_PUBLISHER!r}, which is kept for everything that is not "
+                "listed: remove it"
+            )
+        if self.metric == "value" and self.value_cap is None:
+            raise ValueError(
+                'metric = "value" needs value_cap, the most that one conversion counts'
+            )
+        if self.metric == "conversions" and self.value_cap is not None:
+            raise ValueError('value_cap belongs to metric = "value": set that metric or remove it')
+        return self
+
+    @property
+    def grid(self) -> SlotGrid:
+        return SlotGrid(self.start, self.slots, self.slot, self.timezone)
+
+
+class ImpressionColumns(_Section):
+    user_id: Name = "user_id"
+    publisher_id: Name = "publisher_id"
+    advertiser_id: Name = "advertiser_id"
+    timestamp: Name = "timestamp"
+    kind: Name = "kind"
+    event_id: Name = "event_id"
+
+
+class ConversionColumns(_Section):
+    user_id: Name = "user_id"
+    advertiser_id: Name = "advertiser_id"
+    timestamp: Name = "timestamp"
+    kind: Name = "kind"
+    value: Name = "value"
+    event_id: Name = "event_id"
+    arrived_at: Name = "arrived_at"
+
+
+class EventsSection(_Section):
+    impressions: Name
+    conversions: Name
+    engine: EngineName = "duckdb"
+    timestamps: TimestampForm = "auto"
+    timezone: Zone | None = None
+    impression_kind: Literal["click", "view"] | None = None
+    max_lateness: Duration = parse_duration("30d")
+    impression_columns: ImpressionColumns = ImpressionColumns()
+    conversion_columns: ConversionColumns = ConversionColumns()
+
+
+class AttributionSection(_Section):
+    model: ModelName = "last_touch"
+    click_lookback: Duration = parse_duration("30d")
+    view_lookback: Duration = parse_duration("1d")
+    max_touches: Annotated[int, Field(ge=1, le=1_000)] = 50
+    half_life: Duration = parse_duration("7d")
+    first_share: Share = 0.4
+    last_share: Share = 0.4
+
+    @model_validator(mode="after")
+    def _parameters_belong_to_the_model(self) -> Self:
+        owners = {"half_life": "time_decay", "first_share": "position", "last_share": "position"}
+        for key, owner in owners.items():
+            if key in self.model_fields_set and self.model != owner:
+                raise ValueError(
+                    f'{key} belongs to model = "{owner}", but model is "{self.model}": '
+                    f'remove {key} or set model = "{owner}"'
+                )
+        if self.half_life == 0:
+            raise ValueError("half_life must be longer than zero")
+        if self.first_share + self.last_share > 1:
+            raise ValueError(
+                f"first_share + last_share = {self.first_share + self.last_share:g}, "
+                "but the shares of one conversion must not pass 1: lower one of them"
+            )
+        return self
+
+    @property
+    def longest_lookback(self) -> int:
+        return max(self.click_lookback, self.view_lookback)
+
+
+class EngineSection(_Section):
+    options: dict[str, str | int | bool] = {}
+
+
+class CampaignSpec(_Section):
+    """One campaign file. `directory` is where its relative paths start."""
+
+    campaign: CampaignSection
+    events: EventsSection
+    attribution: AttributionSection = AttributionSection()
+    engine: EngineSection = EngineSection()
+    directory: Path = Field(default=Path(), exclude=True)
+
+    @property
+    def grid(self) -> SlotGrid:
+        return self.campaign.grid
+
+    @property
+    def reported_publishers(self) -> tuple[str, ...]:
+        """The public list and, last, the name for everything else."""
+        return (*self.campaign.publishers, OTHER_PUBLISHER)
+
+
+def load_spec(path: Path) -> CampaignSpec:
+    """Read a campaign file, or raise SpecError with every problem on a line of its own."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(
+            f"{path}: no such campaign file. Check the path, or start from docs/campaign.md"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read ({error}). Check the path and rights") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{path}: is not valid TOML: {error}. Correct that line") from None
+    if "directory" in content:
+        raise SpecError(f"{path}: unknown key [directory]. Remove it")
+    try:
+        return CampaignSpec.model_validate({**content, "directory": path.resolve().parent})
+    except ValidationError as error:
+        problems = "\n".join(f"  {_describe(problem)}" for problem in error.errors())
+        raise SpecError(f"{path}: the campaign file is not valid\n{problems}") from None
+
+
+def _describe(problem: Any) -> str:
+    location = [str(part) for part in problem["loc"]]
+    where = f"[{'.'.join(location[:-1])}] {location[-1]}" if len(location) > 1 else f"{location}"
+    where = where.replace("['", "[").replace("']", "]")
+    kind, value = problem["type"], problem["input"]
+    if kind == "extra_forbidden":
+        return f"{where}: unknown key.{did_you_mean(location[-1], _siblings(location))} Remove it"
+    if kind == "missing":
+        return f"{where}: is missing. Add it"
+    if kind == "literal_error":
+        choices = problem["ctx"]["expected"]
+        hint = did_you_mean(str(value), _quoted(choices))
+        return f"{where} = {value!r}: expected one of {choices}.{hint}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if isinstance(value, dict):
+        return f"{where}: {message}"
+    return f"{where} = {value!r}: {message}"
+
+
+def _quoted(choices: str) -> list[str]:
+    return choices.replace(" or ", ", ").replace("'", "").split(", ")
+
+
+def _siblings(location: list[str]) -> list[str]:
+    """Keys that are allowed where an unknown one was found."""
+    section: type[BaseModel] = CampaignSpec
+    for part in location[:-1]:
+        annotation = section.model_fields[part].annotation
+        candidates = [annotation, *get_args(annotation)]
+        section = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return [name for name in section.model_fields if name != "directory"]

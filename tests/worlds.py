@@ -1,0 +1,112 @@
+"""Small made-up worlds of events, written to files, run through an engine and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adsbpc.attribution import journeys_of, model_of
+from adsbpc.attribution.reference import Conversion, Credit, Impression
+from adsbpc.attribution.reference import attribute as reference_attribute
+from adsbpc.campaign import attribute
+from adsbpc.engines import Engine
+from adsbpc.model import CampaignSpec
+
+ADVERTISER = "Ad-1"
+_UTC = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True)
+class World:
+    """Events of one campaign and how they are attributed."""
+
+    impressions: Sequence[Impression]
+    conversions: Sequence[Conversion]
+    start: date = date(2026, 3, 27)
+    slots: int = 5
+    slot: str = "1d"
+    timezone: str = "Europe/Berlin"
+    publishers: tuple[str, ...] = ("P-1", "P-2")
+    attribution: dict[str, Any] = field(default_factory=dict)
+
+    def without(self, user_id: str) -> World:
+        return replace(
+            self,
+            impressions=[i for i in self.impressions if i.user_id != user_id],
+            conversions=[c for c in self.conversions if c.user_id != user_id],
+        )
+
+    def users(self) -> list[str]:
+        return sorted({e.user_id for e in [*self.impressions, *self.conversions]})
+
+    def spec(self, directory: Path) -> CampaignSpec:
+        return CampaignSpec.model_validate(
+            {
+                "campaign": {
+                    "name": "test",
+                    "advertiser": ADVERTISER,
+                    "start": self.start,
+                    "slots": self.slots,
+                    "slot": self.slot,
+                    "timezone": self.timezone,
+                    "publishers": self.publishers,
+                },
+                "events": {
+                    "impressions": "impressions.parquet",
+                    "conversions": "conversions.parquet",
+                },
+                "attribution": self.attribution,
+                "directory": directory,
+            }
+        )
+
+    def write(self, directory: Path) -> CampaignSpec:
+        impressions = pa.table(
+            {
+                "user_id": pa.array([i.user_id for i in self.impressions], pa.string()),
+                "publisher_id": pa.array([i.publisher_id for i in self.impressions], pa.string()),
+                "advertiser_id": pa.array([ADVERTISER] * len(self.impressions), pa.string()),
+                "timestamp": pa.array([i.time_us for i in self.impressions], _UTC),
+                "kind": pa.array(
+                    ["click" if i.is_click else "view" for i in self.impressions], pa.string()
+                ),
+            }
+        )
+        conversions = pa.table(
+            {
+                "user_id": pa.array([c.user_id for c in self.conversions], pa.string()),
+                "advertiser_id": pa.array([ADVERTISER] * len(self.conversions), pa.string()),
+                "timestamp": pa.array([c.time_us for c in self.conversions], _UTC),
+                "arrived_at": pa.array([c.arrived_us for c in self.conversions], _UTC),
+                "event_id": pa.array([c.conversion_id for c in self.conversions], pa.string()),
+            }
+        )
+        pq.write_table(impressions, directory / "impressions.parquet")
+        pq.write_table(conversions, directory / "conversions.parquet")
+        return self.spec(directory)
+
+    def reference(self, directory: Path) -> list[Credit]:
+        spec = self.spec(directory)
+        return reference_attribute(
+            self.impressions,
+            self.conversions,
+            spec.grid,
+            journeys_of(spec.attribution),
+            model_of(spec.attribution),
+        )
+
+
+def credits_on(engine: Engine, spec: CampaignSpec, slot: int | None = None) -> list[Credit]:
+    """Credits as an engine computes them, sorted like the reference's."""
+    attribute(spec, engine, slot)
+    found = engine.rows(
+        "test credits",
+        "SELECT user_id, conversion_id, slot, publisher_id, credit_units FROM credits",
+    )
+    return sorted(Credit(*row) for row in found)
