@@ -48,16 +48,19 @@ class Journeys:
   SELECT user_id FROM conversions
   GROUP BY user_id HAVING count(*) > {BUSY_CONVERSIONS}{many_impressions}
 ),
-light_touches AS (
-  SELECT conversions.conversion_key, impressions.time_us, impressions.publisher_number,
-    impressions.touch_order
-  FROM conversions
-  JOIN impressions
-    ON impressions.user_id = conversions.user_id
-    AND impressions.time_us < conversions.time_us
-    AND impressions.time_us >= conversions.time_us
-      - CASE WHEN impressions.is_click THEN {self.click_lookback} ELSE {self.view_lookback} END
+light_conversions AS (
+  SELECT conversion_key, user_id, time_us FROM conversions
   WHERE NOT EXISTS (SELECT 1 FROM busy_users WHERE busy_users.user_id = conversions.user_id)
+),
+light_touches AS (
+  SELECT light_conversions.conversion_key, impressions.time_us, impressions.publisher_number,
+    impressions.touch_order
+  FROM light_conversions
+  JOIN impressions
+    ON impressions.user_id = light_conversions.user_id
+    AND impressions.time_us < light_conversions.time_us
+    AND impressions.time_us >= light_conversions.time_us
+      - CASE WHEN impressions.is_click THEN {self.click_lookback} ELSE {self.view_lookback} END
 ),
 busy_impressions AS (
   SELECT impressions.user_id, impressions.is_click, impressions.time_us,

@@ -1,0 +1,48 @@
+"""`make bench`: makes the data once, runs every case in its own process, prints one JSON object."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.cases import CASES, run_case
+from bench.data import Sizes, make_contributions, make_events
+
+
+def _make_data(directory: Path, sizes: Sizes) -> None:
+    for name, make in (("events", make_events), ("contributions", make_contributions)):
+        finished = directory / f"{name}.done"
+        if finished.exists():
+            continue
+        print(f"making {name} in {directory}", file=sys.stderr)
+        (directory / name).mkdir(parents=True, exist_ok=True)
+        make(directory / name, sizes)
+        finished.touch()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
+    parser.add_argument("--case", choices=sorted(CASES), help="run one case in this process")
+    parser.add_argument("--data", type=Path, help="where to keep the data")
+    options = parser.parse_args()
+    data: Path = (options.data or Path(".bench") / f"scale-{options.scale:g}").absolute()
+    if options.case:
+        print(json.dumps(run_case(options.case, data)))
+        return
+    _make_data(data, Sizes().scaled(options.scale))
+    results = {}
+    for name in CASES:
+        print(f"running {name}", file=sys.stderr)
+        command = [sys.executable, "-m", "bench", "--case", name, "--data", str(data)]
+        results[name] = json.loads(
+            subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        )
+    print(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""One benchmark case a function: it returns seconds of a plain scan and of the work itself.
+
+Each case runs in a process of its own, so that its peak memory is its own too.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from adsbpc.campaign import attribute
+from adsbpc.contributions import EngineContributions
+from adsbpc.engines import Engine, open_engine
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
+
+
+@dataclass(frozen=True)
+class Measured:
+    ratio: float
+    floor_seconds: float
+    seconds: float
+    peak_mib: int
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _scan_seconds(engine: Engine, relations: list[str]) -> float:
+    """Read every value of every column once; the second of two runs, when files are cached."""
+
+    def scan() -> None:
+        for relation in relations:
+            engine.rows("scan", f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}")
+
+    scan()
+    return _seconds(scan)
+
+
+def _measured(floor: float, seconds: float) -> Measured:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return Measured(round(seconds / floor, 2), round(floor, 3), round(seconds, 3), peak)
+
+
+def _events_spec(data: Path, model: str) -> CampaignSpec:
+    return CampaignSpec.model_validate(
+        {
+            "campaign": {
+                "name": "bench",
+                "advertiser": "Ad-1",
+                "start": "2026-03-01",
+                "slots": SLOTS,
+                "publishers": [f"P-{k}" for k in range(PUBLISHERS - 2)],
+            },
+            "events": {
+                "impressions": "impressions.parquet",
+                "conversions": "conversions.parquet",
+            },
+            "attribution": {
+                "model": model,
+                "click_lookback": f"{LOOKBACK_DAYS}d",
+                "view_lookback": f"{LOOKBACK_DAYS}d",
+            },
+            "directory": data / "events",
+        }
+    )
+
+
+def _open(memory: str) -> Engine:
+    return open_engine("duckdb", {"threads": 2, "memory_limit": memory})
+
+
+def _event_files(data: Path) -> list[str]:
+    return [f"'{data / 'events' / name}.parquet'" for name in ("impressions", "conversions")]
+
+
+def _attribution(data: Path, model: str) -> Measured:
+    """From opened and checked events to a table of credits; rows are read, parsed and checked
+    from the files again in this step, because impressions stay a view."""
+    engine = _open("1GiB")
+    floor = _scan_seconds(engine, _event_files(data))
+    attribute(_events_spec(data, model), engine)
+    return _measured(
+        floor, _seconds(lambda: engine.table("credits_made", "SELECT * FROM credits"))
+    )
+
+
+def attribution_last_touch(data: Path) -> Measured:
+    return _attribution(data, "last_touch")
+
+
+def attribution_uniform(data: Path) -> Measured:
+    return _attribution(data, "uniform")
+
+
+def events_checked(data: Path) -> Measured:
+    """Opening and checking alone, with the search for repeated event ids in both tables."""
+    engine = _open("1GiB")
+    floor = _scan_seconds(engine, _event_files(data))
+    return _measured(
+        floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine))
+    )
+
+
+def _contributions(data: Path, memory: str) -> Measured:
+    """For every slot a histogram of users and the totals per publisher under a bound."""
+    engine = _open(memory)
+    engine.view(
+        "rows_by_slot",
+        "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
+        " publisher_index, weight"
+        f" FROM read_parquet('{data}/contributions/*/*.parquet', hive_partitioning = true)",
+    )
+    floor = _scan_seconds(engine, ["rows_by_slot"])
+    publishers = tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS))
+    contributions = EngineContributions(engine, "rows_by_slot", SLOTS, publishers)
+    edges = [k * UNITS_PER_CONVERSION for k in range(1, 11)]
+
+    def every_slot() -> None:
+        for slot in range(1, SLOTS + 1):
+            contributions.histogram(slot, edges)
+            contributions.totals(slot, 4 * UNITS_PER_CONVERSION)
+
+    return _measured(floor, _seconds(every_slot))
+
+
+def contributions_by_slot(data: Path) -> Measured:
+    return _contributions(data, "4GiB")
+
+
+def contributions_by_slot_in_1gib(data: Path) -> Measured:
+    return _contributions(data, "1GiB")
+
+
+CASES: dict[str, Callable[[Path], Measured]] = {
+    case.__name__: case
+    for case in (
+        attribution_last_touch,
+        attribution_uniform,
+        events_checked,
+        contributions_by_slot,
+        contributions_by_slot_in_1gib,
+    )
+}
+
+
+def run_case(name: str, data: Path) -> dict[str, float]:
+    return asdict(CASES[name](data))

@@ -1,0 +1,82 @@
+"""Data for the benchmarks, made by DuckDB from hashes so that every run has the same rows.
+
+User ids are 16 hexadecimal digits and event ids 20, as logs have them. A user meets four of the
+20 publishers, one of them half of the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from adsbpc.model.durations import MICROSECONDS_PER_DAY
+
+USERS = 1_000_000
+SLOTS = 31
+PUBLISHERS = 20
+CONTRIBUTION_PUBLISHERS = 1_000
+LOOKBACK_DAYS = 30
+_DAY = MICROSECONDS_PER_DAY
+
+
+@dataclass(frozen=True)
+class Sizes:
+    impressions: int = 20_000_000
+    conversions: int = 2_000_000
+    contributions: int = 50_000_000
+
+    def scaled(self, scale: float) -> Sizes:
+        return Sizes(
+            int(self.impressions * scale),
+            int(self.conversions * scale),
+            int(self.contributions * scale),
+        )
+
+
+def _user(seed: str) -> str:
+    return f"substr(md5(CAST(hash({seed}) % {USERS} AS VARCHAR)), 1, 16)"
+
+
+def _moment(seed: str, first_day: str, days: int) -> str:
+    micros = f"CAST(hash({seed}) % ({days} * {_DAY}) AS BIGINT)"
+    return f"TIMESTAMP '{first_day}' + to_microseconds({micros})"
+
+
+def make_events(directory: Path, sizes: Sizes) -> None:
+    favourite = "CASE WHEN hash(i * 7 + 1) % 6 < 3 THEN 0 ELSE hash(i * 7 + 1) % 3 + 1 END"
+    publisher = f"(hash(hash(i) % {USERS}) + 7 * ({favourite})) % {PUBLISHERS}"
+    with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
+        connection.execute(f"""COPY (SELECT
+            {_user("i")} AS user_id, 'P-' || ({publisher}) AS publisher_id,
+            'Ad-1' AS advertiser_id,
+            {_moment("i * 13 + 5", "2026-01-30", LOOKBACK_DAYS + SLOTS)} AS timestamp,
+            CASE WHEN hash(i * 3 + 2) % 4 = 0 THEN 'click' ELSE 'view' END AS kind,
+            substr(md5(CAST(i AS VARCHAR)), 1, 20) AS event_id
+            FROM range({sizes.impressions}) AS made(i))
+            TO '{directory}/impressions.parquet' (FORMAT parquet)""")
+        connection.execute(f"""COPY (SELECT
+            {_user("i + 99")} AS user_id, 'Ad-1' AS advertiser_id,
+            {_moment("i * 17 + 5", "2026-03-01", SLOTS)} AS timestamp,
+            substr(md5(CAST(-i AS VARCHAR)), 1, 20) AS event_id,
+            CAST(hash(i) % 10000 AS DOUBLE) / 100 AS value
+            FROM range({sizes.conversions}) AS made(i))
+            TO '{directory}/conversions.parquet' (FORMAT parquet)""")
+
+
+def make_contributions(directory: Path, sizes: Sizes) -> None:
+    per_slot = sizes.contributions // SLOTS
+    with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
+        for slot in range(1, SLOTS + 1):
+            folder = directory / f"slot={slot}"
+            folder.mkdir(parents=True, exist_ok=True)
+            connection.execute(f"""COPY (SELECT
+                {_user("i")} AS user_id,
+                {1_772_323_200_000_000 + (slot - 1) * _DAY}
+                  + CAST(hash(i * 7) % {_DAY} AS BIGINT) AS time_us,
+                CAST(1 AS BIGINT) AS conversion_number,
+                CAST(hash(i * 11 + 3) % {CONTRIBUTION_PUBLISHERS} AS INTEGER) AS publisher_index,
+                CAST(CASE WHEN hash(i * 5) % 3 = 0 THEN 360360 ELSE 720720 END AS BIGINT) AS weight
+                FROM range({(slot - 1) * per_slot}, {slot * per_slot}) AS made(i))
+                TO '{folder}/rows.parquet' (FORMAT parquet)""")
