@@ -11,7 +11,7 @@ help:
 	@echo "make demo    make up a month of events and follow them through the system"
 	@echo "make test    run all tests (Spark tests need Java 17 and say so if it is missing)"
 	@echo "make check   format, lint, types, import contracts"
-	@echo "make bench   measure against a plain scan; prints one JSON object (10 GB of disk)"
+	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"
 	@echo "make format  format the code"
 	@echo "make lock    refresh the lock files from pyproject.toml"
 	@echo "make clean   remove .venv, caches and generated data"

@@ -86,9 +86,7 @@ def _attribution(data: Path, model: str) -> Measured:
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
     attribute(_events_spec(data, model), engine)
-    return _measured(
-        floor, _seconds(lambda: engine.table("credits_made", "SELECT * FROM credits"))
-    )
+    return _measured(floor, _seconds(lambda: engine.table("credits_made", "SELECT * FROM credits")))
 
 
 def attribution_last_touch(data: Path) -> Measured:
@@ -103,9 +101,7 @@ def events_checked(data: Path) -> Measured:
     """Opening and checking alone, with the search for repeated event ids in both tables."""
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
-    return _measured(
-        floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine))
-    )
+    return _measured(floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine)))
 
 
 def _contributions(data: Path, memory: str) -> Measured:

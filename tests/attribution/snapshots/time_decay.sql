@@ -1,0 +1,122 @@
+WITH busy_users AS (
+  SELECT user_id FROM conversions
+  GROUP BY user_id HAVING count(*) > 64
+  UNION
+  SELECT user_id FROM impressions
+  GROUP BY user_id HAVING count(*) > 50
+),
+light_conversions AS (
+  SELECT conversion_key, user_id, time_us FROM conversions
+  WHERE NOT EXISTS (SELECT 1 FROM busy_users WHERE busy_users.user_id = conversions.user_id)
+),
+light_touches AS (
+  SELECT light_conversions.conversion_key, impressions.time_us, impressions.publisher_number,
+    impressions.touch_order
+  FROM light_conversions
+  JOIN impressions
+    ON impressions.user_id = light_conversions.user_id
+    AND impressions.time_us < light_conversions.time_us
+    AND impressions.time_us >= light_conversions.time_us
+      - CASE WHEN impressions.is_click THEN 2592000000000 ELSE 86400000000 END
+),
+busy_impressions AS (
+  SELECT impressions.user_id, impressions.is_click, impressions.time_us,
+    impressions.publisher_number, impressions.touch_order,
+    row_number() OVER (
+      PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
+    ) AS place
+  FROM impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
+),
+busy_timeline AS (
+  SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
+    CASE WHEN is_click THEN 0 ELSE 1 END AS views, CAST(NULL AS BIGINT) AS conversion_key
+  FROM busy_impressions
+  UNION ALL
+  SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
+  FROM conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
+),
+busy_counts AS (
+  SELECT conversion_key, user_id, time_us,
+    CAST(sum(clicks) OVER (
+      PARTITION BY user_id ORDER BY time_us, is_touch
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS earlier_clicks,
+    CAST(sum(views) OVER (
+      PARTITION BY user_id ORDER BY time_us, is_touch
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS earlier_views
+  FROM busy_timeline
+),
+busy_reach AS (
+  SELECT conversion_key, user_id, TRUE AS is_click, earlier_clicks AS earlier,
+    time_us - 2592000000000 AS not_before
+  FROM busy_counts WHERE conversion_key IS NOT NULL AND earlier_clicks > 0
+  UNION ALL
+  SELECT conversion_key, user_id, FALSE AS is_click, earlier_views AS earlier,
+    time_us - 86400000000 AS not_before
+  FROM busy_counts WHERE conversion_key IS NOT NULL AND earlier_views > 0
+),
+busy_blocks AS (
+  SELECT busy_reach.*, whole_div(earlier - 1, 50) AS block FROM busy_reach
+  UNION ALL
+  SELECT busy_reach.*, whole_div(earlier - 1, 50) - 1 AS block
+  FROM busy_reach WHERE earlier > 50
+),
+busy_candidates AS (
+  SELECT busy_blocks.conversion_key, busy_impressions.time_us,
+    busy_impressions.publisher_number, busy_impressions.touch_order,
+    row_number() OVER (
+      PARTITION BY busy_blocks.conversion_key ORDER BY busy_impressions.touch_order DESC
+    ) AS recency
+  FROM busy_blocks
+  JOIN busy_impressions
+    ON busy_impressions.user_id = busy_blocks.user_id
+    AND busy_impressions.is_click = busy_blocks.is_click
+    AND whole_div(busy_impressions.place - 1, 50) = busy_blocks.block
+  WHERE busy_impressions.place <= busy_blocks.earlier
+    AND busy_impressions.place > busy_blocks.earlier - 50
+    AND busy_impressions.time_us >= busy_blocks.not_before
+),
+touches AS (
+  SELECT conversion_key, time_us, publisher_number, touch_order FROM light_touches
+  UNION ALL
+  SELECT conversion_key, time_us, publisher_number, touch_order FROM busy_candidates
+  WHERE recency <= (SELECT max(most) FROM (VALUES (50)) AS limits(most))
+),
+decay AS (
+  SELECT * FROM (VALUES (0, 1048576), (1, 1037281), (2, 1026107), (3, 1015054), (4, 1004120), (5, 993303), (6, 982604), (7, 972019), (8, 961548), (9, 951191), (10, 940944), (11, 930809), (12, 920782), (13, 910863), (14, 901051), (15, 891345), (16, 881744), (17, 872246), (18, 862850), (19, 853555), (20, 844361), (21, 835265), (22, 826268), (23, 817367), (24, 808563), (25, 799853), (26, 791237), (27, 782714), (28, 774282), (29, 765942), (30, 757691), (31, 749529), (32, 741455), (33, 733468), (34, 725567), (35, 717752), (36, 710020), (37, 702372), (38, 694806), (39, 687321), (40, 679917), (41, 672593), (42, 665348), (43, 658181), (44, 651091), (45, 644078), (46, 637140), (47, 630276), (48, 623487), (49, 616771), (50, 610127), (51, 603555), (52, 597053), (53, 590622), (54, 584260), (55, 577966), (56, 571740), (57, 565581), (58, 559489), (59, 553462), (60, 547500), (61, 541603), (62, 535768), (63, 529997)) AS decay_table(step, weight)
+),
+aged AS (
+  SELECT conversion_key, publisher_number,
+    max(time_us) OVER (PARTITION BY conversion_key) - time_us AS age
+  FROM touches
+),
+stepped AS (
+  SELECT conversion_key, publisher_number,
+    whole_div(age, 604800000000) AS halvings,
+    whole_div(age % 604800000000 * 64, 604800000000) AS step
+  FROM aged
+),
+weighed AS (
+  SELECT stepped.conversion_key, stepped.publisher_number,
+    CAST(sum(CAST(decay.weight AS BIGINT) >> CAST(least(halvings, 21) AS INT))
+      AS BIGINT) AS weight
+  FROM stepped JOIN decay ON decay.step = stepped.step
+  GROUP BY stepped.conversion_key, stepped.publisher_number
+),
+journeys AS (
+  SELECT conversion_key, publisher_number, weight,
+    sum(weight) OVER (PARTITION BY conversion_key) AS journey_weight
+  FROM weighed
+),
+shares AS (
+  SELECT conversion_key, publisher_number,
+    whole_div(720720 * weight, journey_weight) AS credit_units
+  FROM journeys
+)
+SELECT conversions.user_id, conversions.conversion_number, conversions.conversion_id,
+  conversions.slot, conversions.time_us, conversions.value,
+  publishers.publisher_id, publishers.publisher_index,
+  CAST(shares.credit_units AS BIGINT) AS credit_units
+FROM shares
+JOIN conversions ON conversions.conversion_key = shares.conversion_key
+JOIN publishers ON publishers.publisher_number = shares.publisher_number
+WHERE shares.credit_units > 0

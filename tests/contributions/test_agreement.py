@@ -1,0 +1,197 @@
+"""EngineContributions, ArrayContributions and the plain-Python reference answer alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from adsbpc.contributions import (
+    ArrayContributions,
+    Contributions,
+    EngineContributions,
+    reference,
+)
+from adsbpc.contributions.reference import Row
+from adsbpc.engines import Engine
+from adsbpc.errors import ContributionError
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from tests.conftest import open_test_engine
+
+SLOTS = 3
+PUBLISHERS = ("P-1", "P-2", "other")
+
+weights = st.one_of(
+    st.integers(1, 5),
+    st.sampled_from([UNIT, UNIT // 2, UNIT // 3, 7 * UNIT]),
+    st.integers(1, 30_000 * UNIT),
+)
+row_lists = st.lists(
+    st.builds(
+        Row,
+        user=st.sampled_from(["a", "b", "c", "d"]),
+        slot=st.integers(1, SLOTS),
+        publisher=st.integers(0, len(PUBLISHERS) - 1),
+        weight=weights,
+    ),
+    max_size=25,
+)
+bounds = st.one_of(st.integers(1, 12), st.integers(1, 40_000 * UNIT), st.just(UNIT))
+
+
+def arrays(rows: list[Row]) -> ArrayContributions:
+    return ArrayContributions(
+        np.array([row.user for row in rows], dtype=str),
+        [row.slot for row in rows],
+        [row.publisher for row in rows],
+        [row.weight for row in rows],
+        SLOTS,
+        PUBLISHERS,
+    )
+
+
+def on_engine(engine: Engine, rows: list[Row]) -> EngineContributions:
+    """Rows of a user in the order of the list: their position stands for the time."""
+    values = ", ".join(
+        f"('{r.user}', {r.slot}, {1_000 + k // 2}, {k}, {r.publisher}, {r.weight})"
+        for k, r in enumerate(rows)
+    )
+    nothing = "('a', 1, 1, 1, 0, 1)"
+    engine.table(
+        "made",
+        "SELECT user_id, slot, time_us, conversion_number, publisher_index,"
+        " CAST(weight AS BIGINT) AS weight"
+        f" FROM (VALUES {values or nothing}) AS made(user_id, slot, time_us,"
+        " conversion_number, publisher_index, weight)" + ("" if rows else " WHERE FALSE"),
+    )
+    return EngineContributions(engine, "made", SLOTS, PUBLISHERS)
+
+
+def check_all(found: Contributions, rows: list[Row], bound: int, edges: list[int]) -> None:
+    count = len(PUBLISHERS)
+    for slot in range(1, SLOTS + 1):
+        assert found.histogram(slot, edges).tolist() == reference.histogram(rows, slot, edges)
+        assert found.users_above(slot, bound) == reference.users_above(rows, slot, bound)
+        assert found.totals(slot).tolist() == reference.totals(rows, slot, count)
+        assert found.totals(slot, bound).tolist() == reference.totals(rows, slot, count, bound)
+        assert found.totals_l2(slot, bound).tolist() == reference.totals_l2(
+            rows, slot, count, bound
+        )
+    assert found.totals_lifetime(bound).tolist() == reference.totals_lifetime(
+        rows, SLOTS, count, bound
+    )
+
+
+edge_lists = st.lists(st.integers(1, 10 * UNIT), min_size=1, max_size=5, unique=True).map(sorted)
+
+
+@given(row_lists, bounds, edge_lists)
+@settings(max_examples=400)
+def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: list[int]) -> None:
+    check_all(arrays(rows), rows, bound, edges)
+
+
+@given(row_lists, bounds, edge_lists)
+@settings(max_examples=100)
+def test_duckdb_agrees_with_the_reference(
+    duckdb_engine: Engine, rows: list[Row], bound: int, edges: list[int]
+) -> None:
+    check_all(on_engine(duckdb_engine, rows), rows, bound, edges)
+
+
+@pytest.mark.spark
+@given(row_lists, bounds, edge_lists)
+@settings(
+    max_examples=4,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_spark_agrees_with_the_reference(rows: list[Row], bound: int, edges: list[int]) -> None:
+    engine = open_test_engine("spark")
+    try:
+        check_all(on_engine(engine, rows), rows, bound, edges)
+    finally:
+        engine.close()
+
+
+@given(row_lists, bounds)
+def test_caps_hold_for_every_user(rows: list[Row], bound: int) -> None:
+    """What one user adds to the totals never passes the bound, in L1, in L2 and over a lifetime."""
+    for user in {row.user for row in rows}:
+        alone = arrays([row for row in rows if row.user == user])
+        for slot in range(1, SLOTS + 1):
+            assert alone.totals(slot, bound).sum() <= bound
+            squared = sum(int(total) ** 2 for total in alone.totals_l2(slot, bound))
+            assert squared <= bound**2
+        assert alone.totals_lifetime(bound).sum() <= bound
+
+
+@given(row_lists, bounds)
+def test_a_user_changes_totals_by_exactly_its_own_part(rows: list[Row], bound: int) -> None:
+    everybody = arrays(rows)
+    for user in {row.user for row in rows}:
+        alone = arrays([row for row in rows if row.user == user])
+        others = arrays([row for row in rows if row.user != user])
+        for slot in range(1, SLOTS + 1):
+            for totals in ("totals", "totals_l2"):
+                parts = [getattr(c, totals)(slot, bound) for c in (everybody, alone, others)]
+                assert (parts[0] == parts[1] + parts[2]).all()
+
+
+def test_the_first_conversions_are_kept_and_the_crossing_one_in_part() -> None:
+    rows = [Row("a", 1, 1, UNIT), Row("a", 1, 0, UNIT), Row("a", 1, 2, UNIT)]
+    assert arrays(rows).totals(1, UNIT + 7).tolist() == [7, UNIT, 0]
+
+
+def test_a_cut_that_lands_on_the_bound_is_exact() -> None:
+    # 3-4-5: the vector (3, 4) under a bound of 5 stays as it is, under 4 it must shrink.
+    rows = [Row("a", 1, 0, 3), Row("a", 1, 1, 4)]
+    assert arrays(rows).totals_l2(1, 5).tolist() == [3, 4, 0]
+    assert arrays(rows).totals_l2(1, 4).tolist() == [2, 3, 0]
+
+
+BAD_CALLS: list[tuple[Callable[[Contributions], Any], str]] = [
+    (lambda c: c.totals(0), "slot = 0"),
+    (lambda c: c.totals(SLOTS + 1), "slot = 4"),
+    (lambda c: c.totals(1, 0), "bound = 0"),
+    (lambda c: c.totals(1, 1.5), "bound = 1.5"),  # type: ignore[arg-type]
+    (lambda c: c.totals_l2(1, -1), "bound = -1"),
+    (lambda c: c.totals_lifetime(True), "bound = True"),
+    (lambda c: c.users_above(9, 1), "slot = 9"),
+    (lambda c: c.histogram(1, []), "edges"),
+    (lambda c: c.histogram(1, [0, 1]), "edges"),
+    (lambda c: c.histogram(1, [2, 2]), "edges"),
+]
+
+
+@pytest.mark.parametrize(("call", "named"), BAD_CALLS)
+def test_bad_questions_are_refused(
+    call: Callable[[Contributions], Any], named: str, duckdb_engine: Engine
+) -> None:
+    for contributions in (arrays([]), on_engine(duckdb_engine, [])):
+        with pytest.raises(ContributionError, match=named):
+            call(contributions)
+
+
+@pytest.mark.parametrize(
+    ("slot", "publisher", "weight", "named"),
+    [(4, 0, 1, "slots run"), (1, 3, 1, "publisher indices"), (1, 0, -1, "smallest weight"),
+     (1, 0, 2**53, "2\\*\\*53")],
+)  # fmt: skip
+def test_bad_arrays_are_refused(slot: int, publisher: int, weight: int, named: str) -> None:
+    with pytest.raises(ContributionError, match=named):
+        arrays([Row("a", slot, publisher, weight)])
+
+
+def test_arrays_of_different_length_are_refused() -> None:
+    with pytest.raises(ContributionError, match="differ in length"):
+        ArrayContributions(["a"], [1, 2], [0], [1], SLOTS, PUBLISHERS)
+
+
+def test_an_index_outside_the_public_list_is_refused(duckdb_engine: Engine) -> None:
+    with pytest.raises(ContributionError, match="publisher_index = 7"):
+        on_engine(duckdb_engine, [Row("a", 1, 7, 1)]).totals(1)

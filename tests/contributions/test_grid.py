@@ -1,0 +1,93 @@
+"""From credits to integer weights: rounding, the public list, the metric `value`."""
+
+from __future__ import annotations
+
+from math import floor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adsbpc.attribution.reference import Conversion, Impression
+from adsbpc.campaign import attribute, contribute
+from adsbpc.contributions import contributions_sql, unit_value
+from adsbpc.engines import Engine
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model import CampaignSpec
+from tests.attribution.test_engines_agree import BEFORE, HOUR
+from tests.worlds import World
+
+NOON = BEFORE + 80 * HOUR
+
+
+def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path) -> None:
+    touched = ["P-1", "X", "Y", "P-2", "X"]
+    world = World(
+        [Impression("u", p, NOON - k * HOUR, True) for k, p in enumerate(touched, start=1)],
+        [Conversion("u", "c", NOON, NOON)],
+        attribution={"model": "uniform"},
+    )
+    spec = world.write(tmp_path)
+    attribute(spec, engine)
+    contributions = contribute(spec, engine)
+    slot = spec.grid.slot_of(NOON)
+    assert slot is not None
+    assert contributions.publishers == ("P-1", "P-2", "other")
+    assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
+    rows = engine.rows("rows", "SELECT publisher_index, weight FROM contributions ORDER BY 1")
+    assert rows == [(0, UNIT // 5), (1, UNIT // 5), (2, 3 * UNIT // 5)]
+
+
+def value_spec(cap: float) -> CampaignSpec:
+    return CampaignSpec.model_validate(
+        {
+            "campaign": {
+                "name": "v",
+                "advertiser": "a",
+                "start": "2026-03-01",
+                "slots": 1,
+                "publishers": ["P"],
+                "metric": "value",
+                "value_cap": cap,
+            },
+            "events": {"impressions": "i", "conversions": "c"},
+        }
+    )
+
+
+def weight_of(engine: Engine, units: int, value: float, cap: float) -> int:
+    engine.table(
+        "credits",
+        "SELECT 'u' AS user_id, 1 AS slot, CAST(1 AS BIGINT) AS time_us,"
+        " CAST(1 AS BIGINT) AS conversion_number, 0 AS publisher_index,"
+        f" CAST({value!r} AS DOUBLE) AS value, CAST({units} AS BIGINT) AS credit_units",
+    )
+    rows = engine.rows("weights", contributions_sql(value_spec(cap), "credits"))
+    return int(rows[0][-1]) if rows else 0
+
+
+@given(
+    units=st.integers(1, UNIT),
+    value=st.floats(0, 1e6, allow_subnormal=False),
+    cap=st.floats(0.01, 1e6),
+)
+def test_values_weigh_in_proportion_to_the_cap(
+    duckdb_engine: Engine, units: int, value: float, cap: float
+) -> None:
+    weight = weight_of(duckdb_engine, units, value, cap)
+    assert weight == floor(units * (min(value, cap) / cap))
+    assert 0 <= weight <= units
+    if value >= cap:
+        assert weight == units
+
+
+@pytest.mark.parametrize(
+    ("value", "weight"), [(0.0, 0), (25.0, UNIT // 4), (100.0, UNIT), (1e9, UNIT)]
+)
+def test_values_on_every_engine(engine: Engine, value: float, weight: int) -> None:
+    assert weight_of(engine, UNIT, value, 100.0) == weight
+
+
+def test_what_a_unit_is_worth() -> None:
+    assert unit_value(value_spec(72_072.0)) == 0.1
