@@ -43,7 +43,8 @@ class World:
         )
 
     def users(self) -> list[str]:
-        return sorted({e.user_id for e in [*self.impressions, *self.conversions]})
+        touched = {impression.user_id for impression in self.impressions}
+        return sorted(touched | {conversion.user_id for conversion in self.conversions})
 
     def spec(self, directory: Path) -> CampaignSpec:
         return CampaignSpec.model_validate(

@@ -29,7 +29,10 @@ def rows_of_operators(node: dict[str, Any]) -> Iterator[int]:
 def test_no_operator_pairs_everything(model: str, duckdb_engine: Engine, tmp_path: Path) -> None:
     """A conversion meets two blocks of clicks and two of views, never all impressions."""
     world = World(
-        [Impression("bot", f"P-{k % 3}", BEFORE + k * 100_000_000, k % 2 == 0) for k in range(EVENTS)],
+        [
+            Impression("bot", f"P-{k % 3}", BEFORE + k * 100_000_000, k % 2 == 0)
+            for k in range(EVENTS)
+        ],
         [
             Conversion("bot", f"c{k}", at := BEFORE + k * 100_000_000 + 1, at)
             for k in range(EVENTS)

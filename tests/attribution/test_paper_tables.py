@@ -43,7 +43,7 @@ JOINED = [
     ("u2", "P-2", "c_u2_2", 25, 30),
 ]
 # Table 5: credit per conversion and publisher; zeros are rows that are not there.
-TABLE_5 = {
+TABLE_5: dict[str, dict[tuple[str, str], float]] = {
     "last_touch": {("c_u1_1", "P-1"): 1, ("c_u2_1", "P-1"): 1, ("c_u2_2", "P-2"): 1},
     "first_touch": {("c_u1_1", "P-1"): 1, ("c_u2_1", "P-1"): 1, ("c_u2_2", "P-1"): 1},
     "uniform": {

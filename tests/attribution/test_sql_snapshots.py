@@ -12,6 +12,7 @@ import pytest
 import sqlglot
 
 from adsbpc.attribution import (
+    AttributionModel,
     FirstTouch,
     Journeys,
     LastTouch,
@@ -24,7 +25,7 @@ from adsbpc.attribution import (
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 DAY = 86_400_000_000
 JOURNEYS = Journeys(click_lookback=30 * DAY, view_lookback=DAY, max_touches=50)
-MODELS = {
+MODELS: dict[str, AttributionModel] = {
     "last_touch": LastTouch(),
     "first_touch": FirstTouch(),
     "uniform": Uniform(),

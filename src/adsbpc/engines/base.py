@@ -84,5 +84,7 @@ def quote_name(name: str) -> str:
 
 
 def quote_text(value: str) -> str:
-    """A string literal for SQL texts that run on any engine."""
-    return "'" + value.replace("'", "''") + "'"
+    """A text for SQL that runs on any engine. Some read a backslash in a literal as an escape
+    and others do not, so it is written as a character code."""
+    pieces = ["'" + piece.replace("'", "''") + "'" for piece in value.split("\\")]
+    return pieces[0] if len(pieces) == 1 else f"({' || chr(92) || '.join(pieces)})"

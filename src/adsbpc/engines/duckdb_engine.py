@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.engines.base import Column, ColumnKind, Schema, quote_text
+from adsbpc.engines.base import Column, ColumnKind, Schema
 from adsbpc.errors import EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class DuckDBEngine:
                 database, read_only=database != ":memory:"
             )
             for key, value in settings.items():
-                self._connection.execute(f"SET {key} = {quote_text(str(value))}")
+                self._connection.execute(f"SET {key} = {_literal(str(value))}")
         except duckdb.Error as error:
             self._spill.cleanup()
             raise SpecError(
@@ -119,7 +119,7 @@ class DuckDBEngine:
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
-            self._execute(step, f"COPY ({sql}) TO {quote_text(str(unfinished))} (FORMAT parquet)")
+            self._execute(step, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -129,8 +129,12 @@ class DuckDBEngine:
         self._spill.cleanup()
 
 
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
 def _reader(file_format: str, files: Sequence[str]) -> str:
-    listed = ", ".join(quote_text(file) for file in files)
+    listed = ", ".join(_literal(file) for file in files)
     if file_format == "parquet":
         return (
             f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, "

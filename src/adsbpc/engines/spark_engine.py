@@ -31,7 +31,6 @@ _SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-    "spark.sql.parser.escapedStringLiterals": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
@@ -108,18 +107,16 @@ class SparkEngine:
         self._kept: dict[str, DataFrame] = {}
 
     def _query(self, step: str, sql: str) -> DataFrame:
-        from pyspark.errors import PySparkException
 
         try:
             return self._session.sql(sql)
-        except PySparkException as error:
-            raise EngineError(self.name, step, str(error), sql) from error
+        except _errors() as error:
+            raise EngineError(self.name, step, _cause(error), sql) from error
 
     def view(self, name: str, sql: str) -> None:
         self._query(name, sql).createOrReplaceTempView(name)
 
     def table(self, name: str, sql: str, row_key: str | None = None) -> None:
-        from pyspark.errors import PySparkException
         from pyspark.sql.functions import monotonically_increasing_id
 
         frame = self._query(name, sql)
@@ -128,18 +125,17 @@ class SparkEngine:
         try:
             # A checkpoint, not a cache: row keys must never be computed a second time.
             frame = frame.localCheckpoint(eager=True)
-        except PySparkException as error:
-            raise EngineError(self.name, name, str(error), sql) from error
+        except _errors() as error:
+            raise EngineError(self.name, name, _cause(error), sql) from error
         frame.createOrReplaceTempView(name)
         self._kept[name] = frame
 
     def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
-        from pyspark.errors import PySparkException
 
         try:
             return [tuple(row) for row in self._query(step, sql).collect()]
-        except PySparkException as error:
-            raise EngineError(self.name, step, str(error), sql) from error
+        except _errors() as error:
+            raise EngineError(self.name, step, _cause(error), sql) from error
 
     def drop(self, name: str) -> None:
         self._session.catalog.dropTempView(name)
@@ -156,14 +152,13 @@ class SparkEngine:
         return self._describe(table, partial(self._session.table, table))
 
     def _describe(self, where: str, load: Callable[[], DataFrame]) -> Schema:
-        from pyspark.errors import PySparkException
 
         try:
             fields = load().schema.fields
-        except PySparkException as error:
+        except _errors() as error:
             raise SourceError(
                 where,
-                f"a source that Spark cannot open ({str(error).splitlines()[0]})",
+                f"a source that Spark cannot open ({_cause(error)})",
                 "a readable Parquet file, CSV file or table",
                 "Replace or remove it, or correct [events] in the campaign file.",
             ) from None
@@ -189,7 +184,6 @@ class SparkEngine:
         self._load(file_format, files, base).createOrReplaceTempView(view)
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
-        from pyspark.errors import PySparkException
 
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
@@ -198,14 +192,36 @@ class SparkEngine:
             )
             (part,) = folder.glob("part-*.parquet")
             os.replace(part, path)
-        except PySparkException as error:
-            raise EngineError(self.name, step, str(error), sql) from error
+        except _errors() as error:
+            raise EngineError(self.name, step, _cause(error), sql) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         for name in list(self._kept):
             self.drop(name)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What a Spark call may raise: its own exceptions, or a bare one from the JVM."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError
+
+
+def _cause(error: Exception) -> str:
+    """The messages of an exception and of what caused it, without the JVM's stack traces."""
+    cause = getattr(error, "java_exception", None)
+    if cause is None:
+        return str(error).split("\n\nJVM stacktrace")[0].strip()
+    messages = []
+    while cause is not None:
+        first_line = str(cause.getMessage()).splitlines()[0]
+        if first_line not in messages:
+            messages.append(first_line)
+        cause = cause.getCause()
+    return "; caused by: ".join(messages)
 
 
 def _address(location: str) -> str:

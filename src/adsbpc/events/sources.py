@@ -23,14 +23,18 @@ class Source:
     files: tuple[str, ...]
     base: str
 
-    def open(self, engine: Engine, view: str) -> list[Schema]:
-        """Define a view over the source and return the schema of each of its files."""
+    def describe(self, engine: Engine) -> list[Schema]:
+        """The schema of each file, or of the table."""
+        if self.file_format == "table":
+            return [engine.describe_table(self.base)]
+        return engine.describe_files(self.file_format, self.files, self.base)
+
+    def open(self, engine: Engine, view: str) -> None:
+        """Define a view over the source, whose schemas have been found to agree."""
         if self.file_format == "table":
             engine.view(view, f"SELECT * FROM {self.base}")
-            return [engine.describe_table(self.base)]
-        schemas = engine.describe_files(self.file_format, self.files, self.base)
-        engine.read_files(view, self.file_format, self.files, self.base)
-        return schemas
+        else:
+            engine.read_files(view, self.file_format, self.files, self.base)
 
 
 def resolve_source(location: str, directory: Path, key: str) -> Source:

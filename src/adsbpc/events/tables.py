@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.engines import ColumnKind, Engine, Schema, quote_text
+from adsbpc.engines import ColumnKind, Engine, quote_text
 from adsbpc.errors import SourceError
 from adsbpc.events.moments import slot_number
 from adsbpc.events.schema import CONVERSION_FIELDS, IMPRESSION_FIELDS, MappedField, map_fields
-from adsbpc.events.sources import Source, resolve_source
+from adsbpc.events.sources import resolve_source
 from adsbpc.events.validation import (
     SourceReading,
     conversions_checked,
@@ -106,13 +106,13 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     impression_fields = tuple(
         f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
     )
-    opened: list[tuple[str, Source, list[Schema], dict[str, MappedField]]] = []
+    opened: list[tuple[str, str, dict[str, MappedField]]] = []
     for name, location, fields, columns in (
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
     ):
         source = resolve_source(location, spec.directory, name)
-        schemas = source.open(engine, f"{name}_source")
+        schemas = source.describe(engine)
         asked_for = columns.model_fields_set | (
             {"value"} if name == "conversions" and spec.campaign.metric == "value" else set()
         )
@@ -120,15 +120,15 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
             fields, columns.model_dump(), frozenset(asked_for), schemas,
             f"{name.removesuffix('s')}_columns", all_text=source.file_format == "csv",
         )  # fmt: skip
-        opened.append((name, source, schemas, mapped))
+        source.open(engine, f"{name}_source")
+        opened.append((name, schemas[0].where, mapped))
     # Users keep integer ids only if both sides have them; otherwise both are compared as text.
     text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
     readings = []
-    for name, source, schemas, mapped in opened:
+    for name, where, mapped in opened:
         reading = SourceReading(f"{name}_source", mapped, text_users)
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
-                where = source.files[0] if len(source.files) == 1 else schemas[0].where
                 _check_moments(engine, spec, reading, field, where)
         readings.append(reading)
     return readings[0], readings[1]

@@ -1,0 +1,168 @@
+"""The program as people run it: real processes, exit codes, results apart from notes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.attribution.test_engines_agree import crowd
+from tests.worlds import World
+
+CAMPAIGN = """
+[campaign]
+name = "test"
+advertiser = "Ad-1"
+start = 2026-03-27
+slots = 5
+timezone = "Europe/Berlin"
+publishers = ["P-1", "P-2"]
+
+[events]
+impressions = "impressions.parquet"
+conversions = "conversions.parquet"
+engine = "{engine}"
+
+[attribution]
+model = "uniform"
+view_lookback = "2d"
+
+[engine.options]
+{options}
+"""
+
+
+def adsbpc(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "adsbpc", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> World:
+    impressions, conversions = crowd()
+    world = World(impressions, conversions, attribution={"model": "uniform", "view_lookback": "2d"})
+    world.write(tmp_path)
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN.format(engine="duckdb", options=""))
+    return world
+
+
+def check_credits(path: Path, world: World, directory: Path) -> None:
+    table = pq.read_table(path)
+    assert table.column_names == ["user_id", "conversion_id", "slot", "publisher_id", "credit"]
+    found = sorted(tuple(row.values()) for row in table.to_pylist())
+    assert found == [
+        (c.user_id, c.conversion_id, c.slot, c.publisher_id, c.credit_units / 720720)
+        for c in world.reference(directory)
+    ]
+
+
+def test_attribute(campaign: World, tmp_path: Path) -> None:
+    done = adsbpc("attribute", "campaign.toml", "--out", "credits.parquet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    check_credits(tmp_path / "credits.parquet", campaign, tmp_path)
+    assert "personal data" in done.stdout
+
+
+@pytest.mark.spark
+def test_attribute_on_spark(campaign: World, tmp_path: Path) -> None:
+    options = '"spark.master" = "local[2]"\n"spark.sql.shuffle.partitions" = 2'
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN.format(engine="spark", options=options))
+    done = adsbpc("attribute", "campaign.toml", "--out", "credits.parquet", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["personal_data"] is True
+    check_credits(tmp_path / "credits.parquet", campaign, tmp_path)
+
+
+def test_attribute_as_json_with_quarantine(campaign: World, tmp_path: Path) -> None:
+    text = (tmp_path / "campaign.toml").read_text()
+    (tmp_path / "campaign.toml").write_text(
+        text.replace('conversions = "', 'max_lateness = "10h"\nconversions = "')
+    )
+    done = adsbpc(
+        "attribute", "campaign.toml", "--out", "credits.parquet", "--json",
+        "--quarantine", "bad.parquet", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    late = sum(c.arrived_us - c.time_us > 36_000_000_000 for c in campaign.conversions)
+    assert summary["quarantined"] == [
+        {"source": "conversions", "reason": "arrives later than max_lateness", "rows": late}
+    ]
+    assert pq.read_table(tmp_path / "bad.parquet").num_rows == late
+    assert summary["credits"] == pq.read_table(tmp_path / "credits.parquet").num_rows
+
+
+def test_bad_campaign_file_exits_2(campaign: World, tmp_path: Path) -> None:
+    (tmp_path / "campaign.toml").write_text("[campain]\n")
+    done = adsbpc("attribute", "campaign.toml", "--out", "x.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'Did you mean "campaign"?' in done.stderr
+
+
+def test_bad_events_exit_1_and_leave_no_file(campaign: World, tmp_path: Path) -> None:
+    (tmp_path / "conversions.parquet").write_bytes(b"nonsense")
+    done = adsbpc("attribute", "campaign.toml", "--out", "x.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "conversions.parquet: found" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "x.parquet").exists()
+
+
+def test_a_missing_folder_for_the_result(campaign: World, tmp_path: Path) -> None:
+    done = adsbpc("attribute", "campaign.toml", "--out", "no/where.parquet", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "does not exist. Create it first" in done.stderr
+
+
+def test_bad_usage_exits_2(tmp_path: Path) -> None:
+    assert adsbpc("attribute", cwd=tmp_path).returncode == 2
+    assert adsbpc("no-such-command", cwd=tmp_path).returncode == 2
+
+
+def test_demo(tmp_path: Path) -> None:
+    done = adsbpc("demo", "--directory", "d", "--users", 2_000, "--slots", 7, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "not private" in done.stdout
+    assert re.search(r"7 │", done.stdout)
+
+
+def test_demo_as_json_is_the_same_every_time(tmp_path: Path) -> None:
+    runs = [
+        adsbpc("demo", "--directory", d, "--users", 2_000, "--slots", 7, "--json", cwd=tmp_path)
+        for d in ("a", "b")
+    ]
+    first, second = (json.loads(run.stdout) for run in runs)
+    assert first["days"] == second["days"]
+    assert len(first["days"]) == 7
+    for day in first["days"]:
+        assert sum(day["bounded_totals"]) <= sum(day["totals"])
+        assert len(day["totals"]) == len(first["publishers"])
+
+
+def test_demo_refuses_an_unknown_model(tmp_path: Path) -> None:
+    done = adsbpc("demo", "--model", "unifrom", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'Did you mean "uniform"?' in done.stderr
+
+
+def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
+    heavy = ["duckdb", "pyspark", "numpy", "pydantic", "pyarrow"]
+    code = (
+        "import sys; from adsbpc.cli.main import main\n"
+        "sys.argv = ['adsbpc', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stderr.strip() == "[]"
+    for command in ("attribute", "demo"):
+        assert command in done.stdout
+    assert adsbpc("--version", cwd=tmp_path).stdout.startswith("adsbpc ")

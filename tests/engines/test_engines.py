@@ -1,0 +1,118 @@
+"""The adapters: vocabulary, quoting, errors that show the SQL, writing whole files or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc.engines import Engine, open_engine, quote_name, quote_text
+from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from adsbpc.errors import AdsbpcError, EngineError, SpecError
+
+NASTY = [
+    "it's",
+    "back\\slash",
+    'double "quote"',
+    "`tick`",
+    "new\nline",
+    "ünï 漢字",
+    "a;b--c",
+    "%s{x}",
+]
+
+
+def test_the_vocabulary(engine: Engine) -> None:
+    found = engine.rows(
+        "vocabulary",
+        "SELECT whole_div(7, 2), whole_div(0, 5), whole_div(9007199254740993, 1),"
+        " CAST(wide(9223372036854775807) * wide(4) AS STRING),"
+        " micros(CAST('2026-03-01 00:00:00.5' AS TIMESTAMP)),"
+        " text_matches('abc', '^a.c$'), text_matches('abd', '^a.c$'),"
+        " fingerprint('a', 'b') = fingerprint('a', 'b'),"
+        " fingerprint('a', 'b') = fingerprint('b', 'a')",
+    )
+    assert found == [
+        (3, 0, 9007199254740993, "36893488147419103228", 1772323200500000, True, False, True, False)
+    ]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_texts_and_names_survive_quoting(text: str, duckdb_engine: Engine) -> None:
+    sql = f"SELECT {quote_text(text)} AS {quote_name(text)}"
+    assert duckdb_engine.rows("quoting", sql) == [(text,)]
+
+
+@pytest.mark.spark
+def test_texts_and_names_survive_quoting_on_spark() -> None:
+    engine = open_engine("spark")
+    try:
+        for text in NASTY:
+            sql = f"SELECT {quote_text(text)} AS {quote_name(text)}"
+            assert engine.rows("quoting", sql) == [(text,)]
+    finally:
+        engine.close()
+
+
+def test_a_failing_step_shows_its_name_and_sql(engine: Engine) -> None:
+    with pytest.raises(EngineError) as caught:
+        engine.rows("count the stars", "SELECT count(*) FROM no_such_sky")
+    assert caught.value.step == "count the stars"
+    assert "SELECT count(*) FROM no_such_sky" in str(caught.value)
+    assert "no_such_sky" in caught.value.cause
+
+
+def test_a_failure_at_run_time_is_told_too(engine: Engine) -> None:
+    with pytest.raises(EngineError, match="doomed"):
+        engine.table("doomed", "SELECT CAST('x' || CAST(1 AS STRING) AS BIGINT) AS n")
+
+
+def test_tables_get_unique_keys_that_stay(engine: Engine) -> None:
+    engine.table("keyed", "SELECT * FROM (VALUES ('a'), ('b'), ('c')) AS v(name)", row_key="k")
+    first = engine.rows("keys", "SELECT k, name FROM keyed ORDER BY name")
+    assert len({key for key, _ in first}) == 3
+    assert first == engine.rows("keys", "SELECT k, name FROM keyed ORDER BY name")
+    engine.drop("keyed")
+    with pytest.raises(EngineError):
+        engine.rows("keys", "SELECT * FROM keyed")
+
+
+def test_parquet_is_written_whole_or_not_at_all(engine: Engine, tmp_path: Path) -> None:
+    target = tmp_path / "out.parquet"
+    engine.write_parquet("write", "SELECT 1 AS one", target)
+    with pytest.raises(EngineError):
+        engine.write_parquet("write", "SELECT CAST('x' || 'y' AS BIGINT) AS one", target)
+    assert pq.read_table(target).to_pylist() == [{"one": 1}]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_wrong_duckdb_options_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"\[engine.options\].*memory_limit"):
+        open_engine("duckdb", {"memory_limitt": "1GB"})
+
+
+def test_duckdb_respects_a_memory_limit() -> None:
+    engine = open_engine("duckdb", {"memory_limit": "200MB", "threads": 1})
+    try:
+        ((limit,),) = engine.rows("limit", "SELECT current_setting('memory_limit')")
+        assert limit == "190.7 MiB"
+        # More groups than fit: it must spill and still end.
+        ((groups,),) = engine.rows(
+            "spill",
+            "SELECT count(*) FROM (SELECT i % 3000000 AS k, max(md5(CAST(i AS VARCHAR))) AS m"
+            " FROM range(6000000) AS r(i) GROUP BY k) AS grouped",
+        )
+        assert groups == 3_000_000
+    finally:
+        engine.close()
+
+
+def test_spark_without_java_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_java() is None
+    with pytest.raises(AdsbpcError, match="Java 17") as caught:
+        open_engine("spark")
+    assert str(caught.value) == MISSING_JAVA

@@ -1,0 +1,225 @@
+"""A bad row goes to quarantine with its reason, on every engine, and the run goes on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc.engines import Engine
+from adsbpc.events import Reason
+from tests.events.files import CONVERSION, IMPRESSION, NOON, counts, spec_of, write, write_both
+
+BAD_IMPRESSIONS: list[tuple[dict[str, Any], Reason]] = [
+    ({"user_id": None}, Reason.NO_USER),
+    ({"user_id": ""}, Reason.NO_USER),
+    ({"timestamp": None}, Reason.BAD_TIMESTAMP),
+    ({"advertiser_id": "Ad-2"}, Reason.OTHER_ADVERTISER),
+    ({"advertiser_id": None}, Reason.OTHER_ADVERTISER),
+    ({"publisher_id": None}, Reason.NO_PUBLISHER),
+    ({"kind": "hover"}, Reason.UNKNOWN_KIND),
+    ({"kind": None}, Reason.UNKNOWN_KIND),
+    ({"user_id": None, "kind": "hover"}, Reason.NO_USER),
+]
+
+FULL_CONVERSION = {**CONVERSION, "value": 5.0, "event_id": "c1", "arrived_at": NOON}
+
+BAD_CONVERSIONS: list[tuple[dict[str, Any], Reason]] = [
+    ({"user_id": None}, Reason.NO_USER),
+    ({"timestamp": None}, Reason.BAD_TIMESTAMP),
+    ({"advertiser_id": "Ad-2"}, Reason.OTHER_ADVERTISER),
+    ({"arrived_at": None}, Reason.BAD_ARRIVAL),
+    ({"arrived_at": NOON - timedelta(microseconds=1)}, Reason.EARLY_ARRIVAL),
+    ({"arrived_at": NOON + timedelta(days=8)}, Reason.LATE_ARRIVAL),
+    ({"value": -0.01}, Reason.BAD_VALUE),
+    ({"value": float("nan")}, Reason.BAD_VALUE),
+    ({"value": float("inf")}, Reason.BAD_VALUE),
+    ({"value": float("-inf")}, Reason.BAD_VALUE),
+    ({"value": None}, Reason.NO_VALUE),
+    ({}, Reason.REPEATED_ID),
+]
+
+
+def test_every_kind_of_bad_impression(engine: Engine, tmp_path: Path) -> None:
+    bad = [{**IMPRESSION, **change} for change, _ in BAD_IMPRESSIONS]
+    write_both(tmp_path, impressions=[IMPRESSION, *bad])
+    events, good, _ = counts(engine, spec_of(tmp_path))
+    assert good == 1
+    expected: dict[tuple[str, str], int] = {}
+    for _, reason in BAD_IMPRESSIONS:
+        expected[("impressions", reason)] = expected.get(("impressions", reason), 0) + 1
+    assert events.quarantined() == expected
+
+
+def test_every_kind_of_bad_conversion(engine: Engine, tmp_path: Path) -> None:
+    bad = [
+        {**FULL_CONVERSION, "event_id": f"b{k}", **change}
+        for k, (change, reason) in enumerate(BAD_CONVERSIONS)
+        if reason is not Reason.REPEATED_ID
+    ]
+    write_both(tmp_path, conversions=[FULL_CONVERSION, *bad, FULL_CONVERSION])
+    spec = spec_of(tmp_path, max_lateness="7d", campaign={"metric": "value", "value_cap": 10})
+    events, _, good = counts(engine, spec)
+    assert good == 1
+    expected: dict[tuple[str, str], int] = {}
+    for _, reason in BAD_CONVERSIONS:
+        expected[("conversions", reason)] = expected.get(("conversions", reason), 0) + 1
+    assert events.quarantined() == expected
+
+
+def test_quarantine_keeps_the_row(duckdb_engine: Engine, tmp_path: Path) -> None:
+    bad = {**FULL_CONVERSION, "event_id": "odd", "value": -1.5}
+    write_both(tmp_path, conversions=[FULL_CONVERSION, bad])
+    events, _, _ = counts(duckdb_engine, spec_of(tmp_path))
+    events.write_quarantine(tmp_path / "quarantine.parquet")
+    (row,) = pq.read_table(tmp_path / "quarantine.parquet").to_pylist()
+    assert row["source"] == "conversions"
+    assert row["reason"] == Reason.BAD_VALUE
+    assert (row["user_id"], row["event_id"], row["value"]) == ("u1", "odd", -1.5)
+    assert row["timestamp"].startswith("2026-03-02 12:00:00")
+
+
+def test_a_missing_value_is_fine_when_conversions_are_counted(
+    duckdb_engine: Engine, tmp_path: Path
+) -> None:
+    write_both(
+        tmp_path,
+        conversions=[FULL_CONVERSION, {**FULL_CONVERSION, "event_id": "c2", "value": None}],
+    )
+    events, _, good = counts(duckdb_engine, spec_of(tmp_path))
+    assert (good, events.quarantined()) == (2, {})
+
+
+def test_one_event_id_of_two_users_is_no_repeat(engine: Engine, tmp_path: Path) -> None:
+    """Looking for repeats across users would couple them: each user stands alone."""
+    rows = [{**FULL_CONVERSION, "user_id": user} for user in ("u1", "u2", "u3")]
+    write_both(tmp_path, conversions=[*rows, rows[0]])
+    events, _, good = counts(engine, spec_of(tmp_path))
+    assert good == 3
+    assert events.quarantined() == {("conversions", Reason.REPEATED_ID): 1}
+
+
+def test_the_first_to_arrive_is_kept(engine: Engine, tmp_path: Path) -> None:
+    """A repeat that arrives later must not displace a row whose slot may be released."""
+    first = {**FULL_CONVERSION, "value": 1.0}
+    again = {**FULL_CONVERSION, "value": 2.0, "arrived_at": NOON + timedelta(days=2)}
+    # The repeat happened "earlier", and stands first in the file.
+    again["timestamp"] = NOON - timedelta(days=1)
+    write_both(tmp_path, conversions=[again, first])
+    _, _, good = counts(engine, spec_of(tmp_path))
+    assert good == 1
+    assert engine.rows("kept", "SELECT value, slot FROM conversions") == [(1.0, 2)]
+
+
+def test_repeated_impressions(engine: Engine, tmp_path: Path) -> None:
+    rows = [{**IMPRESSION, "event_id": e} for e in ("a", "b", "a", None, None, "a")]
+    write_both(tmp_path, impressions=rows)
+    events, good, _ = counts(engine, spec_of(tmp_path))
+    assert good == 4
+    assert events.quarantined() == {("impressions", Reason.REPEATED_ID): 2}
+
+
+def test_a_bad_row_does_not_use_up_its_event_id(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path, conversions=[{**FULL_CONVERSION, "value": -1.0}, FULL_CONVERSION])
+    events, _, good = counts(duckdb_engine, spec_of(tmp_path))
+    assert good == 1
+    assert events.quarantined() == {("conversions", Reason.BAD_VALUE): 1}
+
+
+def test_conversions_outside_the_campaign_are_left_out_quietly(
+    duckdb_engine: Engine, tmp_path: Path
+) -> None:
+    rows = [{**CONVERSION, "timestamp": NOON + timedelta(days=d)} for d in (-40, -2, 0, 29, 30)]
+    write_both(tmp_path, conversions=rows)
+    events, _, good = counts(duckdb_engine, spec_of(tmp_path))
+    assert (good, events.quarantined()) == (2, {})
+
+
+def test_a_conversion_belongs_to_the_slot_in_which_it_arrives(
+    engine: Engine, tmp_path: Path
+) -> None:
+    rows = [
+        {**FULL_CONVERSION, "event_id": f"c{d}", "arrived_at": NOON + timedelta(days=d)}
+        for d in (0, 1, 5)
+    ]
+    write_both(tmp_path, conversions=rows)
+    counts(engine, spec_of(tmp_path))
+    found = engine.rows("slots", "SELECT conversion_id, slot FROM conversions ORDER BY slot")
+    assert found == [("c0", 2), ("c1", 3), ("c5", 7)]
+
+
+TEXT_TIMES = [
+    ("2026-03-02 12:00:00", True),
+    ("2026-03-02T12:00:00", True),
+    ("2026-03-02T12:00:00.25", True),
+    ("2026-03-02T12:00:00.123456789", True),
+    ("2026-02-30 12:00:00", False),
+    ("2026-03-02 24:00:00", False),
+    ("2026-03-02 12:60:00", False),
+    ("2026-03-02 12:00", False),
+    ("2026-03-02", False),
+    ("02.03.2026 12:00:00", False),
+    ("noon", False),
+    ("2026-03-02 12:00:00 CET", False),
+    ("1772452800", False),
+]
+
+
+def test_text_timestamps(engine: Engine, tmp_path: Path) -> None:
+    rows = [{**IMPRESSION, "timestamp": text} for text, _ in TEXT_TIMES]
+    write_both(tmp_path, impressions=rows)
+    events, good, _ = counts(engine, spec_of(tmp_path))
+    assert good == sum(parses for _, parses in TEXT_TIMES)
+    assert events.quarantined() == {
+        ("impressions", Reason.BAD_TIMESTAMP): sum(not parses for _, parses in TEXT_TIMES)
+    }
+
+
+@pytest.mark.parametrize(("form", "left"), [("zoned", 3), ("local", 2)])
+def test_mixed_zones_are_quarantined_once_a_form_is_set(
+    form: str, left: int, engine: Engine, tmp_path: Path
+) -> None:
+    zoned = ["2026-03-02T12:00:00Z", "2026-03-02T12:00:00+01:00", "2026-03-02T12:00:00-0330"]
+    local = ["2026-03-02T12:00:00", "2026-03-02 13:00:00"]
+    write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": t} for t in zoned + local])
+    events, good, _ = counts(engine, spec_of(tmp_path, timestamps=form))
+    assert good == left
+    assert events.quarantined() == {("impressions", Reason.MIXED_ZONES): 5 - left}
+
+
+def test_csv_with_bad_rows(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "impressions.csv").write_text(
+        "user_id,publisher_id,advertiser_id,timestamp,kind,campaign note\n"
+        'u1,"P-1",Ad-1,2026-03-02 11:00:00,click,"said ""hi"", twice"\n'
+        ",P-1,Ad-1,2026-03-02 11:00:00,click,\n"
+        "u2,P-1,Ad-1,soon,view,\n"
+    )
+    (tmp_path / "conversions.csv").write_text(
+        "user_id,advertiser_id,timestamp,value\n"
+        "u1,Ad-1,2026-03-02 12:00:00,12.50\n"
+        "u1,Ad-1,2026-03-02 12:00:01,a lot\n"
+        "u1,Ad-1,2026-03-02 12:00:02,-3\n"
+        "u1,Ad-1,2026-03-02 12:00:03,\n"
+    )
+    spec = spec_of(
+        tmp_path, impressions="impressions.csv", conversions="*.csv".replace("*", "conversions")
+    )
+    events, impressions, conversions = counts(engine, spec)
+    assert (impressions, conversions) == (1, 2)
+    assert events.quarantined() == {
+        ("impressions", Reason.NO_USER): 1,
+        ("impressions", Reason.BAD_TIMESTAMP): 1,
+        ("conversions", Reason.BAD_VALUE): 2,
+    }
+
+
+def test_an_empty_file_of_rows_is_no_error(engine: Engine, tmp_path: Path) -> None:
+    write(tmp_path / "impressions.parquet", [IMPRESSION])
+    table = pq.read_table(tmp_path / "impressions.parquet")
+    pq.write_table(table.slice(0, 0), tmp_path / "impressions.parquet")
+    write(tmp_path / "conversions.parquet", [CONVERSION])
+    _, impressions, conversions = counts(engine, spec_of(tmp_path))
+    assert (impressions, conversions) == (0, 1)

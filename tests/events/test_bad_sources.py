@@ -1,0 +1,201 @@
+"""A bad file or schema stops the run: the message names the file, the column, what was found,
+what was expected and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from adsbpc.engines import Engine
+from adsbpc.errors import EngineError, SourceError
+from adsbpc.events import read_events
+from adsbpc.model import CampaignSpec
+from tests.events.files import CONVERSION, IMPRESSION, spec_of, write, write_both
+
+
+def refusal(engine: Engine, spec: CampaignSpec) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        read_events(spec, engine)
+    error = caught.value
+    assert (
+        str(error)
+        == f"{error.where}: found {error.found}; expected {error.expected}. {error.to_do}"
+    )
+    return error
+
+
+def lacking(row: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}
+
+
+@pytest.mark.parametrize("column", sorted(IMPRESSION))
+def test_a_missing_impression_column(column: str, engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path, impressions=[lacking(IMPRESSION, column)])
+    error = refusal(engine, spec_of(tmp_path))
+    assert error.where == f"{tmp_path}/impressions.parquet, column {column!r}"
+    assert error.found.startswith("only the columns ")
+    assert error.expected == f"a column {column!r} for the field {column}"
+    assert f"[events.impression_columns] {column} = ..." in error.to_do
+
+
+def test_a_missing_kind_can_be_declared(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path, impressions=[lacking(IMPRESSION, "kind")])
+    assert 'impression_kind = "click"' in refusal(duckdb_engine, spec_of(tmp_path)).to_do
+    read_events(spec_of(tmp_path, impression_kind="click"), duckdb_engine)
+    assert duckdb_engine.rows("kind", "SELECT is_click FROM impressions") == [(True,)]
+
+
+@pytest.mark.parametrize("column", sorted(CONVERSION))
+def test_a_missing_conversion_column(column: str, duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path, conversions=[lacking(CONVERSION, column)])
+    error = refusal(duckdb_engine, spec_of(tmp_path))
+    assert error.where == f"{tmp_path}/conversions.parquet, column {column!r}"
+
+
+def test_a_misspelt_column_gets_a_hint(duckdb_engine: Engine, tmp_path: Path) -> None:
+    row = {**lacking(IMPRESSION, "user_id"), "userid": "u1"}
+    write_both(tmp_path, impressions=[row])
+    assert 'Did you mean "userid"?' in refusal(duckdb_engine, spec_of(tmp_path)).to_do
+
+
+def test_a_mapped_optional_column_must_be_there(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    error = refusal(duckdb_engine, spec_of(tmp_path, conversion_columns={"value": "amount"}))
+    assert "column 'amount'" in error.where
+
+
+def test_the_metric_value_needs_a_value_column(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    spec = spec_of(tmp_path, campaign={"metric": "value", "value_cap": 5})
+    assert "column 'value'" in refusal(duckdb_engine, spec).where
+
+
+WRONG_TYPES = [
+    ("impressions", "user_id", 1.5, "DOUBLE", "double", "text or an integer"),
+    ("impressions", "publisher_id", True, "BOOLEAN", "boolean", "text or an integer"),
+    ("impressions", "kind", 1, "BIGINT", "bigint", "text"),
+    ("impressions", "timestamp", 1.0, "DOUBLE", "double", "a timestamp or"),
+    ("conversions", "value", "9.99", "VARCHAR", "string", "a number or an integer"),
+    ("conversions", "advertiser_id", 2.0, "DOUBLE", "double", "text or an integer"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value", "duckdb", "spark", "expected"), WRONG_TYPES)
+def test_a_column_of_the_wrong_type(
+    table: str, column: str, value: Any, duckdb: str, spark: str, expected: str,
+    engine: Engine, tmp_path: Path,
+) -> None:  # fmt: skip
+    write_both(
+        tmp_path,
+        impressions=[{**IMPRESSION, **({column: value} if table == "impressions" else {})}],
+        conversions=[{**CONVERSION, **({column: value} if table == "conversions" else {})}],
+    )
+    error = refusal(engine, spec_of(tmp_path))
+    assert error.where == f"{tmp_path}/{table}.parquet, column {column!r}"
+    assert error.found == f"type {duckdb if engine.name == 'duckdb' else spark}"
+    assert error.expected.startswith(expected)
+    assert error.to_do == "Convert the column, or map another one in the campaign file."
+
+
+def test_integer_timestamps_must_be_declared(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": 1_772_449_200}])
+    error = refusal(engine, spec_of(tmp_path))
+    assert "epoch_seconds" in error.to_do
+    read_events(spec_of(tmp_path, timestamps="epoch_seconds"), engine)
+    found = engine.rows("time", "SELECT time_us FROM impressions")
+    assert found == [(1_772_449_200_000_000,)]
+
+
+def test_mixed_zones_stop_the_run_until_a_form_is_set(engine: Engine, tmp_path: Path) -> None:
+    times = ["2026-03-02T12:00:00Z", "2026-03-02T12:00:00", "2026-03-02T12:00:00+01:00"]
+    write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": t} for t in times])
+    error = refusal(engine, spec_of(tmp_path))
+    assert error.where == f"{tmp_path}/impressions.parquet, column 'timestamp'"
+    assert error.found == "mixed zones: 2 timestamps with a zone and 1 without"
+    assert 'timestamps = "zoned" or "local"' in error.to_do
+
+
+def test_files_with_different_types(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    write(tmp_path / "i" / "1.parquet", [IMPRESSION])
+    write(tmp_path / "i" / "2.parquet", [{**IMPRESSION, "publisher_id": 7}])
+    error = refusal(engine, spec_of(tmp_path, impressions="i/*.parquet"))
+    assert error.where == f"{tmp_path}/i/2.parquet, column 'publisher_id'"
+    assert error.expected.endswith("as in the first file")
+
+
+def test_an_optional_column_in_some_files_only(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    write(tmp_path / "c" / "1.parquet", [{**CONVERSION, "event_id": "x"}])
+    write(tmp_path / "c" / "2.parquet", [CONVERSION])
+    error = refusal(engine, spec_of(tmp_path, conversions="c/*.parquet"))
+    assert error.where == f"{tmp_path}/c/2.parquet, column 'event_id'"
+    assert error.expected == f"it in every file or in none, and {tmp_path}/c/1.parquet has it"
+
+
+def test_no_such_file(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    error = refusal(engine, spec_of(tmp_path, conversions="late/*.parquet"))
+    assert (error.where, error.found) == (f"{tmp_path}/late/*.parquet", "no file")
+    assert error.to_do == "Check [events] conversions in the campaign file."
+
+
+def test_no_such_table(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    with pytest.raises((SourceError, EngineError), match="no_such_table"):
+        read_events(spec_of(tmp_path, conversions="no_such_table"), engine)
+
+
+def test_a_file_that_is_no_parquet(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    (tmp_path / "impressions.parquet").write_bytes(b"PAR1 this is not a Parquet file")
+    error = refusal(engine, spec_of(tmp_path))
+    assert error.where == f"{tmp_path}/impressions.parquet"
+    assert "cannot open" in error.found
+
+
+def test_a_file_cut_short(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    whole = (tmp_path / "conversions.parquet").read_bytes()
+    (tmp_path / "conversions.parquet").write_bytes(whole[: len(whole) // 2])
+    assert refusal(engine, spec_of(tmp_path)).where == f"{tmp_path}/conversions.parquet"
+
+
+def test_an_unknown_kind_of_file(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello")
+    error = refusal(duckdb_engine, spec_of(tmp_path, impressions="notes.txt"))
+    assert error.expected == "names that end in .parquet, .csv or .csv.gz"
+
+
+def test_parquet_and_csv_together(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    (tmp_path / "more.csv").write_text("user_id\n")
+    error = refusal(duckdb_engine, spec_of(tmp_path, impressions="*.*"))
+    assert error.found == "Parquet and CSV files together"
+
+
+def test_a_csv_line_with_too_many_fields(engine: Engine, tmp_path: Path) -> None:
+    """The line cannot be read, so the run stops; the message shows the file or the line."""
+    write_both(tmp_path)
+    lines = [f"u{k},P-1,Ad-1,2026-03-02 11:00:00,click" for k in range(5)]
+    (tmp_path / "i.csv").write_text(
+        "\n".join(["user_id,publisher_id,advertiser_id,timestamp,kind", *lines, lines[0] + ",a,b"])
+    )
+    with pytest.raises((SourceError, EngineError), match=r"i\.csv") as caught:
+        read_events(spec_of(tmp_path, impressions="i.csv"), engine)
+    assert "\tat org.apache" not in str(caught.value)
+
+
+def test_too_many_publishers_for_the_order(
+    duckdb_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adsbpc.events.tables._LARGEST_ORDER", 10**13)
+    rows = [{**IMPRESSION, "publisher_id": f"P-{k}"} for k in range(9)]
+    write(tmp_path / "impressions.parquet", rows, publisher_id=pa.string())
+    write(tmp_path / "conversions.parquet", [CONVERSION])
+    error = refusal(duckdb_engine, spec_of(tmp_path))
+    assert error.found == "9 different publishers"

@@ -1,0 +1,177 @@
+"""Every kind of source gives the same tables: globs, partitions, CSV, tables, mapped columns."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from adsbpc.engines import Engine, open_engine
+from adsbpc.events import read_events
+from adsbpc.model import CampaignSpec
+from tests.events.files import CONVERSION, IMPRESSION, NOON, spec_of, write, write_both
+
+EXPECTED = [("u1", "P-1", True), ("u2", "P-2", False)]
+ROWS = [
+    {**IMPRESSION, "timestamp": NOON - timedelta(hours=1)},
+    {
+        **IMPRESSION,
+        "user_id": "u2",
+        "publisher_id": "P-2",
+        "kind": "view",
+        "timestamp": NOON - timedelta(hours=1),
+    },
+]
+
+
+def impressions(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
+    read_events(spec, engine)
+    return sorted(
+        engine.rows(
+            "impressions",
+            "SELECT user_id, publisher_id, is_click FROM impressions AS i"
+            " JOIN publishers AS p ON p.publisher_number = i.publisher_number",
+        )
+    )
+
+
+@pytest.mark.parametrize("location", ["parts/*.parquet", "parts", "parts/"])
+def test_globs_and_folders(location: str, engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    for k, row in enumerate(ROWS):
+        write(tmp_path / "parts" / f"{k}.parquet", [row])
+    assert impressions(engine, spec_of(tmp_path, impressions=location)) == EXPECTED
+
+
+@pytest.mark.parametrize("location", ["parts", "parts/*/*/*.parquet", "parts/**/*.parquet"])
+def test_partition_folders_are_columns(location: str, engine: Engine, tmp_path: Path) -> None:
+    """Folder names are text, so that a publisher "007" stays what it is."""
+    write_both(tmp_path)
+    for row in ROWS:
+        rest = {k: v for k, v in row.items() if k not in ("publisher_id", "advertiser_id")}
+        folder = tmp_path / "parts" / "advertiser_id=Ad-1" / f"publisher_id=00{row['user_id'][1]}"
+        write(folder / "rows.parquet", [rest])
+    assert impressions(engine, spec_of(tmp_path, impressions=location)) == [
+        ("u1", "001", True),
+        ("u2", "002", False),
+    ]
+
+
+def test_csv_and_compressed_csv(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    header = "user_id,publisher_id,advertiser_id,timestamp,kind\n"
+    (tmp_path / "a.csv").write_text(header + "u1,P-1,Ad-1,2026-03-02T11:00:00Z,click\n")
+    with gzip.open(tmp_path / "b.csv.gz", "wt") as packed:
+        packed.write(header + "u2,P-2,Ad-1,2026-03-02T11:00:00Z,VIEW\n")
+    assert impressions(engine, spec_of(tmp_path, impressions="[ab].csv*")) == EXPECTED
+
+
+def test_a_table_of_a_duckdb_file(tmp_path: Path) -> None:
+    write_both(tmp_path, impressions=ROWS)
+    with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as connection:
+        connection.execute("CREATE SCHEMA ads")
+        connection.execute(f"CREATE TABLE ads.shown AS FROM '{tmp_path / 'impressions.parquet'}'")
+    engine = open_engine("duckdb", {"database": str(tmp_path / "warehouse.duckdb")})
+    try:
+        assert impressions(engine, spec_of(tmp_path, impressions="ads.shown")) == EXPECTED
+    finally:
+        engine.close()
+
+
+@pytest.mark.spark
+def test_a_table_of_spark(tmp_path: Path) -> None:
+    from tests.conftest import open_test_engine
+
+    write_both(tmp_path, impressions=ROWS)
+    engine = open_test_engine("spark")
+    try:
+        engine.read_files(
+            "shown", "parquet", [str(tmp_path / "impressions.parquet")], str(tmp_path)
+        )
+        assert impressions(engine, spec_of(tmp_path, impressions="shown")) == EXPECTED
+    finally:
+        engine.close()
+
+
+def test_mapped_columns(engine: Engine, tmp_path: Path) -> None:
+    renamed = [
+        {
+            'Nutzer "id"': row["user_id"],
+            "site": row["publisher_id"],
+            "brand": row["advertiser_id"],
+            "seen at": row["timestamp"],
+            "type": row["kind"],
+            "extra": {"nested": 1},
+        }
+        for row in ROWS
+    ]
+    write(tmp_path / "impressions.parquet", renamed)
+    write(tmp_path / "conversions.parquet", [CONVERSION])
+    spec = spec_of(
+        tmp_path,
+        impression_columns={
+            "user_id": 'Nutzer "id"',
+            "publisher_id": "site",
+            "advertiser_id": "brand",
+            "timestamp": "seen at",
+            "kind": "type",
+        },
+    )
+    assert impressions(engine, spec) == EXPECTED
+
+
+@pytest.mark.parametrize("other_side", [7, "7"])
+def test_integer_users(other_side: object, engine: Engine, tmp_path: Path) -> None:
+    """Integers stay integers when both tables have them; otherwise both are text."""
+    write(tmp_path / "impressions.parquet", [{**IMPRESSION, "user_id": 7}], user_id=pa.int32())
+    write(tmp_path / "conversions.parquet", [{**CONVERSION, "user_id": other_side}])
+    found = impressions(engine, spec_of(tmp_path))
+    assert found == [(other_side, "P-1", True)]
+
+
+WALL = datetime(2026, 3, 29, 3, 30)  # half an hour after clocks went forward in Berlin
+ZONES = [
+    # (value in the file, events zone, the instant that it means)
+    (WALL, None, datetime(2026, 3, 29, 3, 30, tzinfo=UTC)),
+    (WALL, "Europe/Berlin", datetime(2026, 3, 29, 1, 30, tzinfo=UTC)),
+    (WALL.replace(tzinfo=UTC), "Europe/Berlin", datetime(2026, 3, 29, 3, 30, tzinfo=UTC)),
+    ("2026-03-29 03:30:00", "Europe/Berlin", datetime(2026, 3, 29, 1, 30, tzinfo=UTC)),
+    ("2026-03-29 02:30:00", "Europe/Berlin", datetime(2026, 3, 29, 1, 30, tzinfo=UTC)),
+    ("2026-03-29 01:59:59.999999", "Europe/Berlin", datetime(2026, 3, 29, 0, 59, 59, 999_999, UTC)),
+    ("2026-03-29T03:30:00Z", "Europe/Berlin", datetime(2026, 3, 29, 3, 30, tzinfo=UTC)),
+    ("2026-03-29T03:30:00+05:30", None, datetime(2026, 3, 28, 22, 0, tzinfo=UTC)),
+    ("2026-03-29T03:30:00 -0330", None, datetime(2026, 3, 29, 7, 0, tzinfo=UTC)),
+    ("2026-03-29T03:30:00.5-03", None, datetime(2026, 3, 29, 6, 30, 0, 500_000, UTC)),
+]
+
+
+@pytest.mark.parametrize(("value", "zone", "instant"), ZONES)
+def test_every_way_to_write_an_instant(
+    value: object, zone: str | None, instant: datetime, duckdb_engine: Engine, tmp_path: Path
+) -> None:
+    assert read_moment(value, zone, duckdb_engine, tmp_path) == instant
+
+
+@pytest.mark.spark
+def test_every_way_to_write_an_instant_on_spark(tmp_path: Path) -> None:
+    from tests.conftest import open_test_engine
+
+    engine = open_test_engine("spark")
+    try:
+        for value, zone, instant in ZONES:
+            assert read_moment(value, zone, engine, tmp_path) == instant, value
+    finally:
+        engine.close()
+
+
+def read_moment(value: object, zone: str | None, engine: Engine, directory: Path) -> datetime:
+    write(directory / "impressions.parquet", [{**IMPRESSION, "timestamp": value}])
+    write(directory / "conversions.parquet", [CONVERSION])
+    read_events(spec_of(directory, timezone=zone), engine)
+    ((micros,),) = engine.rows("moment", "SELECT time_us FROM impressions")
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)

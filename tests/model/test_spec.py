@@ -1,0 +1,121 @@
+"""The campaign file: what it means, and a clear message for each thing that is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adsbpc.errors import SpecError
+from adsbpc.model import load_spec
+from adsbpc.model.durations import MICROSECONDS_PER_DAY
+
+GOOD = """
+[campaign]
+name = "spring-shoes"
+scope = "acme"
+advertiser = "Ad-1"
+start = 2026-03-01
+slots = 31
+slot = "1d"
+publishers = ["P-1", "P-2"]
+metric = "conversions"
+
+[events]
+impressions = "data/impressions/*.parquet"
+conversions = "data/conversions/*.parquet"
+engine = "duckdb"
+
+[attribution]
+model = "last_touch"
+click_lookback = "30d"
+view_lookback = "1d"
+
+[engine.options]
+memory_limit = "1GB"
+"""
+
+
+def load(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(text, encoding="utf-8")
+    load_spec(file)
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(GOOD, encoding="utf-8")
+    spec = load_spec(file)
+    assert spec.campaign.slots == 31
+    assert spec.attribution.view_lookback == MICROSECONDS_PER_DAY
+    assert spec.reported_publishers == ("P-1", "P-2", "other")
+    assert spec.directory == tmp_path
+    assert spec.engine.options == {"memory_limit": "1GB"}
+
+
+WRONG = [
+    ("scope =", "scop =", "[campaign] scop: unknown key. Did you mean \"scope\"? Remove it"),
+    ("click_lookback", "clik_lookback", "[attribution] clik_lookback: unknown key. Did you mean"),
+    ("[attribution]", "[atribution]", "[atribution]: unknown key. Did you mean \"attribution\"?"),
+    ('name = "spring-shoes"', "", "[campaign] name: is missing. Add it"),
+    ("[events]", "[events.columns]", "unknown key"),
+    ("slots = 31", "slots = 0", "[campaign] slots = 0: "),
+    ("slots = 31", "slots = 31.5", "[campaign] slots = 31.5: "),
+    ("2026-03-01", '"soon"', "[campaign] start = 'soon': "),
+    ('slot = "1d"', 'slot = "1w"', "[campaign] slot = '1w': expected one of '1d' or '1h'"),
+    ('slot = "1d"', 'timezone = "Mars"', "timezone = 'Mars': expected an IANA time zone"),
+    ('["P-1", "P-2"]', '["P-1", "P-1"]', "lists 'P-1' more than once: remove the repeats"),
+    ('["P-1", "P-2"]', "[]", "[campaign] publishers = []: "),
+    ('["P-1", "P-2"]', '["P-1", ""]', "[campaign.publishers] 1 = '': "),
+    ('["P-1", "P-2"]', '["other"]', "lists 'other', which is kept for everything"),
+    ('"conversions"\n\n', '"value"\n\n', 'metric = "value" needs value_cap'),
+    ('"conversions"\n\n', '"conversions"\nvalue_cap = 5\n\n', "value_cap belongs to metric"),
+    ('"conversions"\n\n', '"value"\nvalue_cap = -1\n\n', "[campaign] value_cap = -1: "),
+    ('"conversions"\n\n', '"value"\nvalue_cap = inf\n\n', "[campaign] value_cap = inf: "),
+    ('"last_touch"', '"lst_touch"', 'expected one of \'last_touch\''),
+    ('"last_touch"', '"lst_touch"', 'Did you mean "last_touch"?'),
+    ('"30d"', '"30 days"', "[attribution] click_lookback = '30 days': expected a whole number and"),
+    ('"30d"', "30", "[attribution] click_lookback = 30: expected a whole number and a unit"),
+    ('"last_touch"', '"last_touch"\nhalf_life = "7d"', 'half_life belongs to model = "time_decay"'),
+    ('"last_touch"', '"time_decay"\nhalf_life = "0d"', "half_life must be longer than zero"),
+    ('"last_touch"', '"position"\nfirst_share = 0.7', "first_share + last_share = 1.1"),
+    ('"last_touch"', '"position"\nfirst_share = nan', "[attribution] first_share = nan"),
+    ('"duckdb"', '"dukdb"', 'Did you mean "duckdb"?'),
+    ('name = "spring-shoes"', "name = spring", "is not valid TOML"),
+    ("[campaign]", 'directory = "/"\n[campaign]', "unknown key [directory]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "instead", "message"), WRONG)
+def test_each_wrong_file_is_explained(
+    part: str, instead: str, message: str, tmp_path: Path
+) -> None:
+    assert part in GOOD
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, GOOD.replace(part, instead, 1))
+    assert message in str(caught.value)
+    assert str(tmp_path / "campaign.toml") in str(caught.value)
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    broken = GOOD.replace("slots = 31", "slots = -1").replace('"30d"', '"x"')
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, broken)
+    assert "slots = -1" in str(caught.value)
+    assert "click_lookback = 'x'" in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no such campaign file"):
+        load_spec(tmp_path / "nowhere.toml")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpecError, match="cannot be read"):
+        load_spec(tmp_path / "x.toml")
+
+
+def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="cannot be read"):
+        load_spec(tmp_path)
