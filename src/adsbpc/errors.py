@@ -4,7 +4,9 @@ AdsbpcError
 ├── SpecError        the campaign file is wrong                     (exit code 2)
 ├── SourceError      an events file, table or schema cannot be used (exit code 1)
 ├── EngineError      the engine failed while running a named step   (exit code 1)
-└── ContributionError  contributions break the interface's rules    (exit code 1)
+├── ContributionError  contributions break the interface's rules  (exit code 1)
+├── PrivacyError     a privacy parameter or a budget is refused     (exit code 2)
+└── WorkloadError    a workload or an objective makes no sense      (exit code 2)
 
 A message gives the name, the value, the rule and the next step.
 """
@@ -44,6 +46,14 @@ class EngineError(AdsbpcError):
 
 class ContributionError(AdsbpcError):
     pass
+
+
+class PrivacyError(AdsbpcError):
+    exit_code = 2
+
+
+class WorkloadError(AdsbpcError):
+    exit_code = 2
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adsbpc.attribution.reference import Conversion, Impression
 from adsbpc.campaign import attribute, contribute
-from adsbpc.contributions import contributions_sql, unit_value
+from adsbpc.contributions import contributions_sql
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import CampaignSpec
@@ -90,4 +90,4 @@ def test_values_on_every_engine(engine: Engine, value: float, weight: int) -> No
 
 
 def test_what_a_unit_is_worth() -> None:
-    assert unit_value(value_spec(72_072.0)) == 0.1
+    assert value_spec(72_072.0).unit_value == 0.1

@@ -1,5 +1,6 @@
 """Campaigns: the steps from a campaign file to what is released, in order."""
 
 from adsbpc.campaign.data_path import attribute, contribute, write_credits
+from adsbpc.campaign.plan import ExpectedError, Plan, plan
 
-__all__ = ["attribute", "contribute", "write_credits"]
+__all__ = ["ExpectedError", "Plan", "attribute", "contribute", "plan", "write_credits"]

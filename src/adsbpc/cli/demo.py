@@ -11,7 +11,6 @@ from rich.progress import track
 from rich.table import Table
 
 from adsbpc.campaign import attribute, contribute
-from adsbpc.contributions import unit_value
 from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.lab.journeys import make_campaign
@@ -67,7 +66,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
         )
         return
     out = Console()
-    out.print(_table(days, spec.reported_publishers, unit_value(spec)))
+    out.print(_table(days, spec.reported_publishers, spec.unit_value))
     cut = sum(sum(day["totals"]) - sum(day["bounded_totals"]) for day in days)
     everything = sum(sum(day["totals"]) for day in days)
     out.print(

@@ -60,6 +60,36 @@ def attribute(
 
 
 @app.command()
+def plan(
+    file: CampaignFile,
+    bound: Annotated[
+        int, typer.Option(min=1, help="Conversions per person and slot to show errors for.")
+    ] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Show the promise, the split of the budget and the expected errors, before any data."""
+    from adsbpc.cli.plan import run
+
+    run(file, bound, as_json)
+
+
+@app.command()
+def budget(
+    rho: Annotated[float | None, typer.Option(help="zCDP budget.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Convert from this epsilon to rho.")] = None,
+    delta: Annotated[float, typer.Option(help="Chance of a larger loss.")] = 1e-6,
+    gaussian: Annotated[
+        bool, typer.Option("--gaussian", help="Tighter, for continuous Gaussian noise only.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Convert between rho (zCDP) and (epsilon, delta)."""
+    from adsbpc.cli.budget import run
+
+    run(rho, epsilon, delta, gaussian, as_json)
+
+
+@app.command()
 def demo(
     directory: Annotated[
         Path, typer.Option("--directory", metavar="DIR", help="Where to write the events.")

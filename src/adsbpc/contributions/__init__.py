@@ -1,7 +1,7 @@
 """Contributions: credits as integer weights of (user, slot, publisher), and their aggregates."""
 
 from adsbpc.contributions.arrays import ArrayContributions
-from adsbpc.contributions.engine import EngineContributions, contributions_sql, unit_value
+from adsbpc.contributions.engine import EngineContributions, contributions_sql
 from adsbpc.contributions.interface import Contributions
 
 __all__ = [
@@ -9,5 +9,4 @@ __all__ = [
     "Contributions",
     "EngineContributions",
     "contributions_sql",
-    "unit_value",
 ]

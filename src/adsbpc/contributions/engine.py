@@ -21,7 +21,6 @@ from adsbpc.contributions.interface import (
 )
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
-from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.spec import CampaignSpec
 
 # Time order of a user's conversions; publishers of one conversion follow the public list.
@@ -47,11 +46,6 @@ FROM (
   GROUP BY user_id, slot, time_us, conversion_number, publisher_index, value
 ) AS by_public_publisher
 WHERE {weight} > 0"""
-
-
-def unit_value(spec: CampaignSpec) -> float:
-    """What one grid unit is worth in the campaign's metric."""
-    return (spec.campaign.value_cap or 1.0) / UNITS_PER_CONVERSION
 
 
 class EngineContributions:

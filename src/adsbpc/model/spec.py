@@ -20,7 +20,8 @@ from pydantic import (
 
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.model.durations import parse_duration
-from adsbpc.model.grid import OTHER_PUBLISHER
+from adsbpc.model.grid import OTHER_PUBLISHER, UNITS_PER_CONVERSION
+from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.slots import SlotGrid
 
 
@@ -155,6 +156,8 @@ class CampaignSpec(_Section):
     campaign: CampaignSection
     events: EventsSection
     attribution: AttributionSection = AttributionSection()
+    privacy: PrivacySection | None = None
+    workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
     engine: EngineSection = EngineSection()
     directory: Path = Field(default=Path(), exclude=True)
 
@@ -166,6 +169,11 @@ class CampaignSpec(_Section):
     def reported_publishers(self) -> tuple[str, ...]:
         """The public list and, last, the name for everything else."""
         return (*self.campaign.publishers, OTHER_PUBLISHER)
+
+    @property
+    def unit_value(self) -> float:
+        """What one grid unit is worth in the campaign's metric."""
+        return (self.campaign.value_cap or 1.0) / UNITS_PER_CONVERSION
 
 
 def load_spec(path: Path) -> CampaignSpec:
@@ -216,6 +224,8 @@ def _siblings(location: list[str]) -> list[str]:
     """Keys that are allowed where an unknown one was found."""
     section: type[BaseModel] = CampaignSpec
     for part in location[:-1]:
+        if part.isdigit():
+            continue
         annotation = section.model_fields[part].annotation
         candidates = [annotation, *get_args(annotation)]
         section = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))

@@ -1,0 +1,79 @@
+"""`adsbpc plan`: the promise and the expected errors, before any data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from adsbpc.campaign import Plan, plan
+from adsbpc.model import load_spec
+
+_SHOWN = 40
+
+_BUYS = {
+    "measurement": "noise on the totals of every slot and publisher",
+    "histogram": "noisy histograms of users by contribution, to choose bounds",
+    "quantile": "private quantiles, the bounds of the first slots",
+    "sparse vector": "watching whether bounds should change",
+}
+
+
+def run(file: Path, bound: int, as_json: bool) -> None:
+    planned = plan(load_spec(file), bound)
+    if as_json:
+        print(json.dumps(_as_object(planned), indent=2))
+        return
+    out = Console()
+    promise = planned.guarantee
+    out.print(
+        f"Promise: rho = {float(promise.rho):g} zCDP for one {promise.unit} ({promise.adjacency}), "
+        f"over everything that scope {promise.scope!r} counts against it: "
+        f"(epsilon = {planned.epsilon:.3f}, delta = {planned.delta:g}).",
+        highlight=False,
+    )
+    split = Table("part of the budget", "rho", "buys", title="How the budget is split")
+    for part, rho in planned.split.items():
+        split.add_row(part, f"{float(rho):.4g}", _BUYS[part])
+    out.print(split)
+    errors = Table(
+        "slot", "query", "standard error",
+        title=f"Expected error for each of {len(planned.publishers)} publishers, when one user "
+        f"counts for at most {planned.bound} per slot",
+    )  # fmt: skip
+    step = max(1, -(-len(planned.queries) // _SHOWN))
+    shown = [*planned.queries[:-1:step], planned.queries[-1]]
+    for row in shown:
+        errors.add_row(str(row.slot), row.query, f"{row.standard_error:,.2f}")
+    out.print(errors)
+    if len(shown) < len(planned.queries):
+        out.print(f"{len(shown)} of {len(planned.queries)} queries shown; --json has them all.")
+    if planned.bounds != "fixed":
+        out.print(
+            "Bounds follow the data privately: a bound of r makes errors r times as large.",
+            highlight=False,
+        )
+
+
+def _as_object(planned: Plan) -> dict[str, object]:
+    promise = planned.guarantee
+    return {
+        "guarantee": {
+            "unit": promise.unit,
+            "adjacency": promise.adjacency.value,
+            "rho": float(promise.rho),
+            "epsilon": planned.epsilon,
+            "delta": planned.delta,
+            "scope": promise.scope,
+        },
+        "split": {part: float(rho) for part, rho in planned.split.items()},
+        "bounds": planned.bounds,
+        "bound": planned.bound,
+        "publishers": list(planned.publishers),
+        "queries": [
+            {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
+            for row in planned.queries
+        ],
+    }

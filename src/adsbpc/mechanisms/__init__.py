@@ -1,0 +1,23 @@
+"""Mechanisms: AdsBPC, planned from a campaign file and run slot by slot."""
+
+from adsbpc.mechanisms.adsbpc import AdsBPC, State
+from adsbpc.mechanisms.interface import Answer, SlotRelease
+from adsbpc.mechanisms.planning import (
+    expected_errors,
+    guarantee_of,
+    plan_adsbpc,
+    privacy_of,
+    split_of,
+)
+
+__all__ = [
+    "AdsBPC",
+    "Answer",
+    "SlotRelease",
+    "State",
+    "expected_errors",
+    "guarantee_of",
+    "plan_adsbpc",
+    "privacy_of",
+    "split_of",
+]

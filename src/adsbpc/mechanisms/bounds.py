@@ -1,0 +1,196 @@
+"""Contribution bounds per slot, in whole conversions: by quantile and sparse vector, or histogram.
+
+A bound is a function of released values only: whatever looks at users goes through `privacy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, sqrt
+
+import numpy as np
+
+from adsbpc.contributions.interface import Contributions
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import Adjacency, Charge
+from adsbpc.model.release_spec import AdsBPCSection
+from adsbpc.privacy import (
+    Randomness,
+    SparseVector,
+    counts_are_monotone,
+    exponential_cost,
+    exponential_epsilon,
+    noisy_histogram,
+    private_quantile,
+    pure_cost,
+    pure_epsilon,
+    sparse_vector_scales,
+    unbounded_quantile,
+)
+
+# Upper ends of the histogram's bins, in conversions; one more bin holds what is above.
+HISTOGRAM_EDGES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 1024)
+# Users above the last edge are taken to contribute this much when a bound is chosen.
+_ABOVE_LAST = 2 * HISTOGRAM_EDGES[-1]
+# At most this many histograms over a campaign, so that each keeps a fair share of the budget.
+_CHECKPOINTS = 31
+# Bins whose count could be noise alone do not count.
+_NOISE_LEVELS = 4.0
+# The histograms of this many checkpoints are averaged, newest included.
+_MEMORY = 7
+
+
+def units(conversions: int) -> int:
+    return conversions * UNITS_PER_CONVERSION
+
+
+def _edges(ends: range | tuple[int, ...]) -> list[int]:
+    return [units(end) for end in ends]
+
+
+@dataclass(frozen=True)
+class QuantileAndSparseVector:
+    """The paper's tracker: a private quantile on the first slots, then the mean of the last
+    bounds, raised or lowered when a sparse vector reports (Algorithms 1 to 3, corrected)."""
+
+    section: AdsBPCSection
+    adjacency: Adjacency
+    rho_first: Fraction
+    rho_track: Fraction
+    slots: int
+
+    @property
+    def _first_slots(self) -> int:
+        return min(self.section.quantile_slots, self.slots)
+
+    @property
+    def _share(self) -> Fraction:
+        return Fraction(str(self.section.quantile))
+
+    def first_bound(
+        self, slot: int, contributions: Contributions, randomness: Randomness
+    ) -> tuple[int, Charge]:
+        rho = self.rho_first / self._first_slots
+        limit = self.section.quantile_limit
+        if limit == "none":
+            epsilon = pure_epsilon(rho)
+            bound = unbounded_quantile(
+                lambda r: int(contributions.histogram(slot, [units(r)])[0]),
+                self._share, epsilon, randomness,
+            )  # fmt: skip
+            return bound, Charge("quantile", pure_cost(epsilon))
+        epsilon = exponential_epsilon(rho)
+        counts = contributions.histogram(slot, _edges(range(1, limit + 1)))
+        counts[-2] += counts[-1]
+        bound = private_quantile(counts[:-1], self._share, epsilon, randomness)
+        return bound, Charge("quantile", exponential_cost(epsilon))
+
+    def _start(self, randomness: Randomness) -> SparseVector:
+        return SparseVector.start(
+            pure_epsilon(self.rho_track) / 2,
+            self.section.max_reports,
+            randomness,
+            monotone=counts_are_monotone(self.adjacency),
+        )
+
+    def next_bound(
+        self,
+        slot: int,
+        bounds: list[int],
+        secret: dict[str, list[int]],
+        contributions: Contributions,
+        randomness: Randomness,
+    ) -> tuple[int, dict[str, list[int]], list[Charge]]:
+        """The slot's bound, the secret state afterwards, and what was charged."""
+        if slot <= self._first_slots:
+            bound, charge = self.first_bound(slot, contributions, randomness)
+            return bound, secret, [charge]
+        charges = []
+        if not secret:
+            # Both thresholds are drawn once, before the first query, and paid for then.
+            up, down = self._start(randomness), self._start(randomness)
+            charges.append(
+                Charge("sparse vector", pure_cost(up.scales.epsilon + down.scales.epsilon))
+            )
+        else:
+            up, down = (self._resume(*secret[name]) for name in ("up", "down"))
+        recent = bounds[-self.section.quantile_slots :]
+        usual = max(1, floor(Fraction(sum(recent), len(recent)) + Fraction(1, 2)))
+        lower = max(1, floor(usual * Fraction(str(self.section.scale_down))))
+        higher = ceil(usual * Fraction(str(self.section.scale_up)))
+        above = contributions.users_above(slot, units(usual))
+        raise_it = up.passes(above, self.section.threshold, randomness)
+        lower_it = False
+        if lower < usual:
+            between = contributions.users_above(slot, units(lower)) - above
+            lower_it = down.passes(-between, -self.section.threshold, randomness)
+        bound = usual if raise_it == lower_it else higher if raise_it else lower
+        after = {
+            "up": [up.reports_left, up.threshold_noise],
+            "down": [down.reports_left, down.threshold_noise],
+        }
+        return bound, after, charges
+
+    def _resume(self, reports_left: int, threshold_noise: int) -> SparseVector:
+        scales = sparse_vector_scales(
+            pure_epsilon(self.rho_track) / 2,
+            self.section.max_reports,
+            monotone=counts_are_monotone(self.adjacency),
+        )
+        return SparseVector(scales, reports_left, threshold_noise)
+
+
+@dataclass(frozen=True)
+class HistogramTracker:
+    """The better tracker: noisy histograms of users by contribution, and a bound that balances
+    what it would cut against the noise it would need. The choice is post-processing.
+
+    `noise_variance` is the mean variance of an answer under a bound of 1, `slots_per_answer` how
+    many slots an answer sums over (root mean square).
+    """
+
+    adjacency: Adjacency
+    rho: Fraction
+    slots: int
+    publishers: int
+    noise_variance: float
+    slots_per_answer: float
+
+    @property
+    def _step(self) -> int:
+        return -(-self.slots // _CHECKPOINTS)
+
+    def is_checkpoint(self, slot: int) -> bool:
+        return (slot - 1) % self._step == 0
+
+    @property
+    def rho_each(self) -> Fraction:
+        return self.rho / (1 + (self.slots - 1) // self._step)
+
+    def look(
+        self, slot: int, contributions: Contributions, randomness: Randomness
+    ) -> tuple[list[int], Charge]:
+        counts = contributions.histogram(slot, _edges(HISTOGRAM_EDGES))
+        noisy = noisy_histogram(counts, self.rho_each, self.adjacency, randomness)
+        return [int(value) for value in noisy.values], Charge("histogram", noisy.cost)
+
+    def choose(self, histograms: list[list[int]], concentration: float) -> int:
+        """The bound with the least expected square error per publisher.
+
+        `concentration` is the sum of squared shares of publishers, as released so far: what a
+        bound cuts hurts most where it falls on few publishers.
+        """
+        recent = np.array(histograms[-_MEMORY:], dtype=np.float64)
+        sensitivity = sqrt(2.0 if self.adjacency is Adjacency.SUBSTITUTE else 1.0)
+        noise = sensitivity / sqrt(2 * float(self.rho_each) * len(recent))
+        counts = recent.mean(axis=0)
+        counts[counts < _NOISE_LEVELS * noise] = 0
+        ends = np.array([*HISTOGRAM_EDGES, _ABOVE_LAST], dtype=np.float64)
+
+        def expected_error(bound: int) -> float:
+            cut = float(counts @ np.maximum(ends - bound, 0))
+            bias = self.slots_per_answer * cut
+            return concentration * bias**2 / self.publishers + bound**2 * self.noise_variance
+
+        return min(HISTOGRAM_EDGES, key=expected_error)

@@ -1,0 +1,148 @@
+"""From a campaign file to a planned mechanism, before any data is seen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from adsbpc.errors import PrivacyError
+from adsbpc.mechanisms.adsbpc import AdsBPC
+from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import Guarantee
+from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.spec import CampaignSpec
+from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
+from adsbpc.workloads import (
+    MaxVariance,
+    Objective,
+    VarianceTargets,
+    WeightedSquaredError,
+    Workload,
+    matrix_queries,
+    per_slot,
+    prefix_sums,
+    sliding_windows,
+    slot_ranges,
+)
+from adsbpc.workloads.queries import Reals
+
+# Shares of the budget are cut down to multiples of this, so that their sum is exact.
+_SHARE_GRID = 2**48
+
+
+def guarantee_of(spec: CampaignSpec) -> Guarantee:
+    """What the campaign promises."""
+    privacy = privacy_of(spec)
+    if privacy.rho is not None:
+        rho = exact_rho(privacy.rho)
+    else:
+        assert privacy.epsilon is not None
+        rho = rho_of(privacy.epsilon, privacy.delta)
+    return Guarantee(rho, privacy.adjacency, spec.campaign.scope)
+
+
+def privacy_of(spec: CampaignSpec) -> PrivacySection:
+    if spec.privacy is None:
+        raise PrivacyError(
+            "the campaign file has no [privacy] section. Add one, for example with rho = 1.0"
+        )
+    return spec.privacy
+
+
+def workload_of(section: WorkloadSection, spec: CampaignSpec) -> Workload:
+    n = spec.campaign.slots
+    if section.queries == "sliding":
+        assert section.window is not None
+        return sliding_windows(n, section.window)
+    if section.queries == "ranges":
+        assert section.ranges is not None
+        return slot_ranges(n, section.ranges)
+    if section.queries == "matrix":
+        assert section.matrix is not None
+        return matrix_queries(spec.directory / section.matrix, n)
+    return prefix_sums(n) if section.queries == "prefix" else per_slot(n)
+
+
+def objective_of(section: WorkloadSection) -> Objective:
+    if section.objective == "max-variance":
+        return MaxVariance()
+    if section.objective == "variance-targets":
+        assert section.targets is not None
+        return VarianceTargets(section.targets)
+    return WeightedSquaredError(section.weights)
+
+
+def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
+    """The parts of the budget by what they buy; they add up to rho exactly."""
+    rho = guarantee_of(spec).rho
+    section = privacy_of(spec).adsbpc
+    if section.bounds == "fixed":
+        return {"measurement": rho}
+    first, track = (rho * Fraction(str(share)) for share in section.shares[1:])
+    rest = rho - first - track
+    if section.bounds == "histogram":
+        return {"measurement": rest, "histogram": first + track}
+    return {"measurement": rest, "quantile": first, "sparse vector": track}
+
+
+def slot_budgets(rho: Fraction, slot_variances: Reals) -> tuple[Fraction, ...]:
+    """Each slot's exact part of rho, in proportion to 1 / variance, rounded down."""
+    shares = (1 / slot_variances) / (1 / slot_variances).sum()
+    parts = [max(1, int(share * _SHARE_GRID)) for share in shares]
+    excess = sum(parts) - _SHARE_GRID
+    if excess > 0:
+        parts[int(np.argmax(parts))] -= excess
+    budgets = tuple(rho * Fraction(part, _SHARE_GRID) for part in parts)
+    assert composed(list(budgets)) <= rho
+    return budgets
+
+
+def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
+    guarantee, split = guarantee_of(spec), split_of(spec)
+    section = privacy_of(spec).adsbpc
+    workloads = tuple(workload_of(part, spec) for part in spec.workload)
+    objective = objective_of(spec.workload[0])
+    variances = objective.scales(workloads[0], float(split["measurement"])).variances
+    publishers = spec.reported_publishers
+    slots = spec.campaign.slots
+    tracker: QuantileAndSparseVector | HistogramTracker | None = None
+    if section.bounds == "svt":
+        tracker = QuantileAndSparseVector(
+            section, guarantee.adjacency, split["quantile"], split["sparse vector"], slots
+        )
+    elif section.bounds == "histogram":
+        factor = totals_squared(guarantee.adjacency, len(publishers), 1)
+        lengths = workloads[0].variances(np.ones(slots))
+        tracker = HistogramTracker(
+            guarantee.adjacency,
+            split["histogram"],
+            slots,
+            len(publishers),
+            factor * float(workloads[0].variances(variances).mean()),
+            float(np.sqrt((lengths**2).mean())),
+        )
+    return AdsBPC(
+        guarantee,
+        publishers,
+        slot_budgets(split["measurement"], variances),
+        tracker,
+        section.bound,
+        workloads,
+        spec.unit_value,
+    )
+
+
+def expected_errors(mechanism: AdsBPC, bound: int) -> list[tuple[int, str, float]]:
+    """(slot, query, standard error per publisher) under a constant bound, in the metric."""
+    unit = mechanism.unit_value * UNITS_PER_CONVERSION
+    factor = totals_squared(mechanism.guarantee.adjacency, len(mechanism.publishers), bound)
+    variances = np.array([factor / (2 * float(rho)) for rho in mechanism.slot_rho]) * unit**2
+    return [
+        (int(slot), name, float(error))
+        for workload in mechanism.workloads
+        for slot, name, error in zip(
+            workload.slots, workload.names, np.sqrt(workload.variances(variances)), strict=True
+        )
+    ]

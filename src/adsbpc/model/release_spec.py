@@ -1,0 +1,94 @@
+"""The parts of the campaign file about what is released: `[privacy]` and `[[workload]]`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from adsbpc.model.guarantee import Adjacency
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AdsBPCSection(_Section):
+    """Parameters of AdsBPC; the defaults are the paper's, except that `histogram` tracks bounds.
+
+    `shares` splits rho among measurement, first bounds and tracking.
+    """
+
+    bounds: Literal["histogram", "svt", "fixed"] = "histogram"
+    bound: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    shares: tuple[Positive, Positive, Positive] = (0.7, 0.15, 0.15)
+    quantile: BetweenZeroAndOne = 0.99
+    quantile_slots: Annotated[int, Field(ge=1)] = 7
+    quantile_limit: Annotated[int, Field(ge=1, le=100_000)] | Literal["none"] = 10
+    scale_up: Annotated[float, Field(gt=1, le=100)] = 1.3
+    scale_down: BetweenZeroAndOne = 0.8
+    threshold: Annotated[int, Field(ge=0)] = 50
+    max_reports: Annotated[int, Field(ge=1)] = 7
+
+    @model_validator(mode="after")
+    def _bound_and_shares_make_sense(self) -> Self:
+        if (self.bounds == "fixed") != (self.bound is not None):
+            raise ValueError(
+                'bound, in conversions per user and slot, belongs to bounds = "fixed": '
+                "set both or neither"
+            )
+        if abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares add up to {sum(self.shares):g}: expected 1")
+        return self
+
+
+class PrivacySection(_Section):
+    rho: Positive | None = None
+    epsilon: Positive | None = None
+    delta: BetweenZeroAndOne = 1e-6
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    mechanism: Literal["adsbpc"] = "adsbpc"
+    adsbpc: AdsBPCSection = AdsBPCSection()
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if (self.rho is None) == (self.epsilon is None):
+            raise ValueError("give either rho, or epsilon and delta")
+        if self.epsilon is not None and "delta" not in self.model_fields_set:
+            raise ValueError("epsilon needs delta, for example delta = 1e-6")
+        return self
+
+
+class WorkloadSection(_Section):
+    """Questions that are answered. The first workload of a file shapes the noise."""
+
+    queries: Literal["prefix", "sliding", "slot", "ranges", "matrix"] = "prefix"
+    window: Annotated[int, Field(ge=1)] | None = None
+    ranges: tuple[tuple[int, int], ...] | None = None
+    matrix: str | None = None
+    objective: Literal["weighted-squared-error", "max-variance", "variance-targets"] = (
+        "weighted-squared-error"
+    )
+    weights: tuple[Positive, ...] | None = None
+    targets: tuple[Positive, ...] | None = None
+
+    @model_validator(mode="after")
+    def _keys_belong_together(self) -> Self:
+        owners = {
+            "window": ("queries", "sliding"),
+            "ranges": ("queries", "ranges"),
+            "matrix": ("queries", "matrix"),
+            "targets": ("objective", "variance-targets"),
+        }
+        for key, (choice, owner) in owners.items():
+            given, chosen = getattr(self, key) is not None, getattr(self, choice) == owner
+            if given and not chosen:
+                raise ValueError(f'{key} belongs to {choice} = "{owner}": set that or remove {key}')
+            if chosen and not given:
+                raise ValueError(f'{choice} = "{owner}" needs {key}')
+        if self.weights is not None and self.objective != "weighted-squared-error":
+            raise ValueError('weights belong to objective = "weighted-squared-error"')
+        return self

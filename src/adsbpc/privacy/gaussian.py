@@ -1,0 +1,65 @@
+"""Totals and histograms with discrete Gaussian noise.
+
+Must never: use a scale below what its cost pays for, or return a value off the integer grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from adsbpc.errors import PrivacyError
+from adsbpc.model.guarantee import Adjacency
+from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
+from adsbpc.privacy.randomness import Integers, Randomness
+from adsbpc.privacy.sensitivity import histogram_squared, totals_squared
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Noisy integers, the scale of their noise, and what they cost."""
+
+    values: Integers
+    scale: float
+    cost: Fraction
+
+
+def noisy_totals(
+    totals: Sequence[int] | Integers,
+    bound: int,
+    rho: Fraction,
+    adjacency: Adjacency,
+    randomness: Randomness,
+) -> Noisy:
+    """Totals per publisher, zeros included, of users capped at exactly `bound`.
+
+    Formal guarantee: rho-zCDP, given that each user adds a vector >= 0 of L1 norm <= bound. The
+    scale is proportional to the bound, so releases with bounds that depend on earlier outputs
+    compose (Bun and Steinke 2016, Lemma 7) to the sum of their rho.
+    """
+    sensitivity = totals_squared(adjacency, len(totals), bound)
+    return _noisy(totals, sensitivity, rho, randomness)
+
+
+def noisy_histogram(
+    counts: Sequence[int] | Integers, rho: Fraction, adjacency: Adjacency, randomness: Randomness
+) -> Noisy:
+    """Users by bin, each user in at most one bin.
+
+    Formal guarantee: rho-zCDP.
+    """
+    return _noisy(counts, histogram_squared(adjacency), rho, randomness)
+
+
+def _noisy(
+    values: Sequence[int] | Integers, sensitivity: int, rho: Fraction, randomness: Randomness
+) -> Noisy:
+    exact = np.asarray(values)
+    if not np.issubdtype(exact.dtype, np.integer):
+        raise PrivacyError(f"values of type {exact.dtype}: expected integers on the grid")
+    scale = gaussian_scale(sensitivity, rho)
+    noise = randomness.gaussian(scale, exact.size)
+    return Noisy(exact.astype(np.int64) + noise, scale, gaussian_cost(sensitivity, scale))

@@ -1,0 +1,41 @@
+"""How far one user can move what is released. Squares are integers, so nothing is rounded.
+
+Every function takes the adjacency: there is no default.
+"""
+
+from __future__ import annotations
+
+from adsbpc.errors import PrivacyError
+from adsbpc.model.guarantee import Adjacency
+
+
+def check_bound(bound: int) -> int:
+    """A contribution bound in grid units; a real number here would break the proof."""
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+        raise PrivacyError(f"bound = {bound!r}: expected a whole number of grid units, at least 1")
+    return bound
+
+
+def totals_squared(adjacency: Adjacency, publishers: int, bound: int) -> int:
+    """Squared L2 sensitivity of totals per publisher, where a user's weights are >= 0 and add up
+    to at most `bound`.
+
+    Adding a user adds a vector with L1 norm, hence L2 norm, <= bound. Substituting one takes a
+    vector away and adds another: with one publisher both lie in [0, bound]; with several they can
+    be `bound` at different publishers, at a distance of sqrt(2) bound.
+    """
+    check_bound(bound)
+    if publishers < 1:
+        raise PrivacyError(f"publishers = {publishers}: expected at least 1")
+    factor = 2 if adjacency is Adjacency.SUBSTITUTE and publishers > 1 else 1
+    return factor * bound**2
+
+
+def histogram_squared(adjacency: Adjacency) -> int:
+    """Squared L2 sensitivity of a histogram with each user in one bin at most."""
+    return 2 if adjacency is Adjacency.SUBSTITUTE else 1
+
+
+def counts_are_monotone(adjacency: Adjacency) -> bool:
+    """Whether a user moves all counts "users with ..." the same way: only by being added."""
+    return adjacency is Adjacency.ADD_REMOVE

@@ -1,0 +1,35 @@
+"""Workloads: linear questions, objectives, and the noise scales that serve them best."""
+
+from adsbpc.workloads.objectives import (
+    MaxVariance,
+    Objective,
+    Scales,
+    VarianceTargets,
+    WeightedSquaredError,
+)
+from adsbpc.workloads.queries import (
+    MatrixQueries,
+    RangeSums,
+    Workload,
+    matrix_queries,
+    per_slot,
+    prefix_sums,
+    sliding_windows,
+    slot_ranges,
+)
+
+__all__ = [
+    "MatrixQueries",
+    "MaxVariance",
+    "Objective",
+    "RangeSums",
+    "Scales",
+    "VarianceTargets",
+    "WeightedSquaredError",
+    "Workload",
+    "matrix_queries",
+    "per_slot",
+    "prefix_sums",
+    "sliding_windows",
+    "slot_ranges",
+]
