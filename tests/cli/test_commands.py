@@ -150,8 +150,118 @@ def test_demo_refuses_an_unknown_model(tmp_path: Path) -> None:
     assert 'Did you mean "uniform"?' in done.stderr
 
 
+PRIVATE = """
+[privacy]
+rho = 1.0
+adjacency = "substitute"
+
+[privacy.adsbpc]
+bounds = "svt"
+
+[[workload]]
+queries = "prefix"
+weights = [1, 1, 1, 1, 7]
+
+[[workload]]
+queries = "sliding"
+window = 2
+"""
+
+
+def test_budget(tmp_path: Path) -> None:
+    done = adsbpc("budget", "--rho", 1, "--delta", "1e-6", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert round(found.pop("epsilon"), 3) == 7.766
+    assert found == {"rho": 1.0, "delta": 1e-6, "conversion": "zcdp"}
+    assert "epsilon = 10.61" in adsbpc("budget", "--rho", 1.7, cwd=tmp_path).stdout
+    tight = adsbpc("budget", "--rho", 1, "--gaussian", "--json", cwd=tmp_path)
+    assert round(json.loads(tight.stdout)["epsilon"], 3) == 7.286
+    back = adsbpc("budget", "--epsilon", 7.7662166, "--delta", "1e-6", "--json", cwd=tmp_path)
+    assert round(json.loads(back.stdout)["rho"], 6) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give --rho or --epsilon"),
+        (("--rho", 1, "--epsilon", 1), "give --rho or --epsilon"),
+        (("--rho", 0), "rho = 0.0: expected a number above 0"),
+        (("--rho", 1, "--delta", 1), "delta = 1.0: expected a number between 0 and 1"),
+        (("--epsilon", -1), "epsilon = -1.0: expected a number above 0"),
+        (("--epsilon", 1, "--gaussian"), "--gaussian goes with --rho"),
+    ],
+)
+def test_bad_budgets(arguments: tuple[object, ...], message: str, tmp_path: Path) -> None:
+    done = adsbpc("budget", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def plan(tmp_path: Path, text: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    campaign = CAMPAIGN.format(engine="duckdb", options="")
+    (tmp_path / "campaign.toml").write_text(campaign + text)
+    return adsbpc("plan", "campaign.toml", *arguments, cwd=tmp_path)
+
+
+def test_plan_needs_no_data(tmp_path: Path) -> None:
+    found = json.loads(plan(tmp_path, PRIVATE, "--json").stdout)
+    assert round(found["guarantee"].pop("epsilon"), 3) == 7.766
+    assert found["guarantee"] == {
+        "unit": "user", "adjacency": "substitute", "rho": 1.0, "delta": 1e-6, "scope": "default",
+    }  # fmt: skip
+    assert found["split"] == {"measurement": 0.7, "quantile": 0.15, "sparse vector": 0.15}
+    assert [(q["slot"], q["query"]) for q in found["queries"][:2]] == [
+        (1, "prefix 1..1"),
+        (2, "prefix 1..2"),
+    ]
+    assert len(found["queries"]) == 10
+    doubled = json.loads(plan(tmp_path, PRIVATE, "--json", "--bound", 2).stdout)
+    for one, two in zip(found["queries"], doubled["queries"], strict=True):
+        assert two["standard_error"] == pytest.approx(2 * one["standard_error"])
+    table = plan(tmp_path, PRIVATE)
+    assert "rho = 1 zCDP for one user (substitute)" in table.stdout
+    assert "window 4..5" in table.stdout
+
+
+def test_plan_from_epsilon(tmp_path: Path) -> None:
+    text = "[privacy]\nepsilon = 7.7662166\ndelta = 1e-6\n"
+    found = json.loads(plan(tmp_path, text, "--json").stdout)
+    assert round(found["guarantee"]["rho"], 5) == 1.0
+    assert found["bounds"] == "histogram"
+
+
+BAD_PLANS = [
+    ("", "has no [privacy] section"),
+    ("[privacy]\n", "give either rho, or epsilon and delta"),
+    ("[privacy]\nrho = 1\nepsilon = 1\n", "give either rho, or epsilon and delta"),
+    ("[privacy]\nepsilon = 1\n", "epsilon needs delta"),
+    ("[privacy]\nrho = 0\n", "[privacy] rho = 0: "),
+    ("[privacy]\nrho = 1\ndelta = 2.0\n", "[privacy] delta = 2.0: "),
+    ("[privacy]\nrho = 1\nadjacency = 'swap'\n", "[privacy] adjacency = 'swap': "),
+    ("[privacy]\nrho = 1\n[privacy.adsbpc]\nbound = 3\n", 'belongs to bounds = "fixed"'),
+    ("[privacy]\nrho = 1\n[privacy.adsbpc]\nshares = [1, 1, 1]\n", "shares add up to 3"),
+    ("[privacy]\nrho = 1\n[privacy.adsbpc]\nboundss = 3\n", 'Did you mean "bounds"?'),
+    ("[privacy]\nrho = 1\n[[workload]]\nwindow = 3\n", 'window belongs to queries = "sliding"'),
+    ("[privacy]\nrho = 1\n[[workload]]\nqueries = 'sliding'\n", "needs window"),
+    ("[privacy]\nrho = 1\n[[workload]]\nqueris = 'slot'\n", 'Did you mean "queries"?'),
+    ("[privacy]\nrho = 1\n[[workload]]\nweights = [1, 2]\n", "weights has 2 entries: expected 5"),
+    ("[privacy]\nrho = 1\n[[workload]]\nqueries = 'matrix'\nmatrix = 'no.csv'\n", "no.csv"),
+    (
+        "[privacy]\nrho = 1\n[[workload]]\nobjective = 'variance-targets'\ntargets = [0, 1]\n",
+        "[workload.0.targets] 0 = 0: ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_PLANS)
+def test_bad_plans(text: str, message: str, tmp_path: Path) -> None:
+    done = plan(tmp_path, text)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert message in done.stderr
+
+
 def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
-    heavy = ["duckdb", "pyspark", "numpy", "pydantic", "pyarrow"]
+    heavy = ["duckdb", "pyspark", "numpy", "pydantic", "pyarrow", "opendp", "scipy"]
     code = (
         "import sys; from adsbpc.cli.main import main\n"
         "sys.argv = ['adsbpc', '--help']\n"
@@ -163,6 +273,6 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stderr.strip() == "[]"
-    for command in ("attribute", "demo"):
+    for command in ("attribute", "budget", "demo", "plan"):
         assert command in done.stdout
     assert adsbpc("--version", cwd=tmp_path).stdout.startswith("adsbpc ")

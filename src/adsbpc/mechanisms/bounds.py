@@ -123,8 +123,10 @@ class QuantileAndSparseVector:
         raise_it = up.passes(above, self.section.threshold, randomness)
         lower_it = False
         if lower < usual:
-            between = contributions.users_above(slot, units(lower)) - above
-            lower_it = down.passes(-between, -self.section.threshold, randomness)
+            # Lowering cuts everybody above the lower bound. The paper counts only those between
+            # the two bounds, and so lowers a bound that nearly everybody passes.
+            affected = contributions.users_above(slot, units(lower))
+            lower_it = down.passes(-affected, -self.section.threshold, randomness)
         bound = usual if raise_it == lower_it else higher if raise_it else lower
         after = {
             "up": [up.reports_left, up.threshold_noise],

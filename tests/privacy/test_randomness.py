@@ -1,0 +1,99 @@
+"""Noise as a distribution: chi-square tests with a stated false-alarm rate.
+
+Each test raises a false alarm with probability FALSE_ALARM; the secure source has no seed, so its
+tests draw anew every time.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import adsbpc.privacy
+from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
+
+FALSE_ALARM = 1e-8
+DRAWS = 20_000
+SOURCES: list[Randomness] = [SecureRandomness(), SeededRandomness(7)]
+
+
+def check(samples: list[int], weight: Callable[[int], float], reach: int) -> None:
+    """Compare samples with probabilities proportional to weight(x) for |x| <= reach; the cells
+    with few expected samples are merged."""
+    support = np.arange(-reach, reach + 1)
+    probabilities = np.array([weight(int(x)) for x in support])
+    probabilities /= probabilities.sum()
+    expected = probabilities * len(samples)
+    observed = np.bincount(np.clip(samples, -reach, reach) + reach, minlength=support.size)
+    rich = expected >= 10
+    cells = np.append(expected[rich], expected[~rich].sum())
+    found = np.append(observed[rich], observed[~rich].sum())
+    keep = cells > 0
+    statistic = float(((found[keep] - cells[keep]) ** 2 / cells[keep]).sum())
+    assert statistic < stats.chi2.isf(FALSE_ALARM, keep.sum() - 1)
+
+
+@pytest.mark.parametrize("randomness", SOURCES, ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [0.7, 3.5, 12.0])
+def test_discrete_gaussian(randomness: Randomness, scale: float) -> None:
+    samples = randomness.gaussian(scale, DRAWS).tolist()
+    check(samples, lambda x: exp(-(x**2) / (2 * scale**2)), int(10 * scale) + 3)
+
+
+@pytest.mark.parametrize("randomness", SOURCES, ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [0.5, 4.0])
+def test_discrete_laplace(randomness: Randomness, scale: float) -> None:
+    samples = [randomness.laplace(scale) for _ in range(DRAWS)]
+    check(samples, lambda x: exp(-abs(x) / scale), int(30 * scale) + 5)
+
+
+@pytest.mark.parametrize("randomness", SOURCES, ids=["secure", "seeded"])
+def test_exponential_choice(randomness: Randomness) -> None:
+    scores = [0, 3, -2, 5, 5, 1]
+    samples = [randomness.choose(scores, 2.5) for _ in range(DRAWS)]
+    check(samples, lambda x: exp(scores[x] / 2.5) if 0 <= x < len(scores) else 0.0, 6)
+
+
+@pytest.mark.parametrize("randomness", SOURCES, ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [1e3, 1e9])
+def test_wide_gaussians(randomness: Randomness, scale: float) -> None:
+    samples = randomness.gaussian(scale, DRAWS).astype(np.float64) / scale
+    assert stats.kstest(samples, "norm").pvalue > FALSE_ALARM
+
+
+def test_a_skewed_sampler_is_found_out() -> None:
+    """The test can fail: rounding towards zero is caught."""
+    rng = np.random.default_rng(1)
+    samples = np.trunc(rng.normal(0, 3.5, DRAWS)).astype(int).tolist()
+    with pytest.raises(AssertionError):
+        check(samples, lambda x: exp(-(x**2) / (2 * 3.5**2)), 40)
+
+
+def test_seeds_repeat_and_secure_noise_does_not() -> None:
+    first, again = (SeededRandomness(3).gaussian(100.0, 50) for _ in range(2))
+    assert (first == again).all()
+    secure = SecureRandomness()
+    assert (secure.gaussian(1e6, 50) != secure.gaussian(1e6, 50)).any()
+
+
+def test_sources_carry_their_names() -> None:
+    assert SecureRandomness().source == "opendp"
+    assert SeededRandomness(5).source == "seeded-5"
+
+
+def test_there_is_one_door() -> None:
+    """No other file of the package draws noise, and the audited room stays small."""
+    root = Path(inspect.getfile(adsbpc.privacy)).parent
+    for path in root.parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.name == "randomness.py" or path.parent.name == "lab":
+            continue
+        for word in ("np.random", "import random", "import secrets", "opendp.prelude"):
+            assert word not in text, (path, word)
+    assert sum(len(p.read_text().splitlines()) for p in root.glob("*.py")) < 1_500
