@@ -17,7 +17,7 @@ from tests.worlds import World, credits_on
 TABLES = {
     "credits": "user_id, conversion_number, conversion_id, slot, time_us, publisher_id,"
     " publisher_index, credit_units",
-    "conversions": "user_id, conversion_number, conversion_id, slot, time_us",
+    "clean_conversions": "user_id, conversion_number, conversion_id, slot, time_us",
     "quarantine": "user_id, source, reason, event_id",
 }
 

@@ -63,7 +63,7 @@ def test_the_join_is_table_4(engine: Engine, tmp_path: Path) -> None:
         "join",
         f"""WITH {touches}
         SELECT c.user_id, p.publisher_id, c.conversion_id, t.time_us, c.time_us
-        FROM touches AS t JOIN conversions AS c ON c.conversion_key = t.conversion_key
+        FROM touches AS t JOIN clean_conversions AS c ON c.conversion_key = t.conversion_key
         JOIN publishers AS p ON p.publisher_number = t.publisher_number""",
     )
     seconds = [

@@ -56,9 +56,19 @@ def check_credits(path: Path, world: World, directory: Path) -> None:
     assert table.column_names == ["user_id", "conversion_id", "slot", "publisher_id", "credit"]
     found = sorted(tuple(row.values()) for row in table.to_pylist())
     assert found == [
-        (c.user_id, c.conversion_id, c.slot, c.publisher_id, c.credit_units / 720720)
+        (
+            c.user_id,
+            c.conversion_id,
+            c.slot,
+            c.publisher_id,
+            c.credit_units * 2**40 // 720720 / 2**40,
+        )
         for c in world.reference(directory)
     ]
+    sums: dict[tuple[str, str], float] = {}
+    for user, conversion, _, _, credit in found:
+        sums[(user, conversion)] = sums.get((user, conversion), 0.0) + credit
+    assert max(sums.values()) <= 1
 
 
 def test_attribute(campaign: World, tmp_path: Path) -> None:
@@ -117,6 +127,44 @@ def test_a_missing_folder_for_the_result(campaign: World, tmp_path: Path) -> Non
     done = adsbpc("attribute", "campaign.toml", "--out", "no/where.parquet", cwd=tmp_path)
     assert done.returncode == 2
     assert "does not exist. Create it first" in done.stderr
+
+
+@pytest.mark.spark
+def test_spark_options_that_do_not_start(campaign: World, tmp_path: Path) -> None:
+    options = '"spark.master" = "bogus"'
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN.format(engine="spark", options=options))
+    done = adsbpc("attribute", "campaign.toml", "--out", "credits.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "[engine.options]: Spark does not start with them" in done.stderr
+
+
+def test_events_are_never_written_over(campaign: World, tmp_path: Path) -> None:
+    before = (tmp_path / "impressions.parquet").read_bytes()
+    for arguments, message in (
+        (("--out", "impressions.parquet"), "is a file of events"),
+        (("--out", "x.parquet", "--quarantine", "x.parquet"), "is asked for twice"),
+        (("--out", "."), "is a folder"),
+        (("--out", "/"), "is a folder"),
+    ):
+        done = adsbpc("attribute", "campaign.toml", *arguments, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+    assert (tmp_path / "impressions.parquet").read_bytes() == before
+
+
+def test_a_name_that_cannot_be_written(campaign: World, tmp_path: Path) -> None:
+    done = adsbpc("attribute", "campaign.toml", "--out", "x" * 250, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_demo_in_odd_places(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    done = adsbpc("demo", "--directory", "taken", "--users", 50, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot be made a folder" in done.stderr
+    done = adsbpc("demo", "--directory", "it's", "--users", 50, "--slots", 3, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_bad_usage_exits_2(tmp_path: Path) -> None:

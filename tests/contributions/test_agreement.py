@@ -154,12 +154,42 @@ def test_a_cut_that_lands_on_the_bound_is_exact() -> None:
     assert arrays(rows).totals_l2(1, 4).tolist() == [2, 3, 0]
 
 
+def test_two_campaigns_on_one_engine_keep_their_caps(engine: Engine) -> None:
+    """Each keeps its own sums: another slot of another campaign must not lift a bound."""
+    one = on_engine(engine, [Row("a", 1, 0, 100), Row("b", 2, 0, 1)])
+    other = EngineContributions(engine, "made", SLOTS, PUBLISHERS)
+    assert one.totals(1, 10).tolist() == [10, 0, 0]
+    assert other.totals(2, 10).tolist() == [1, 0, 0]
+    assert one.totals(1, 10).tolist() == [10, 0, 0]
+    assert one.users_above(1, 10) == 1
+
+
+def test_rows_without_weight_are_nobodys(engine: Engine) -> None:
+    rows = [Row("a", 1, 0, -100), Row("a", 1, 0, 110), Row("b", 1, 1, 0)]
+    found = on_engine(engine, rows)
+    assert found.totals(1, 5).tolist() == [5, 0, 0]
+    assert found.totals_lifetime(5)[0].tolist() == [5, 0, 0]
+    assert found.totals_l2(1, 5).tolist() == reference.totals_l2(
+        [Row("a", 1, 0, 110)], 1, len(PUBLISHERS), 5
+    )
+    assert found.histogram(1, [5]).tolist() == [0, 1]
+
+
+def test_large_cells_do_not_wrap(engine: Engine) -> None:
+    rows = [Row("a", 1, 0, 2**43), Row("a", 1, 1, 2**41)]
+    for bound in (2**42, 3 * 2**40):
+        expected = reference.totals_l2(rows, 1, len(PUBLISHERS), bound)
+        assert arrays(rows).totals_l2(1, bound).tolist() == expected
+        assert on_engine(engine, rows).totals_l2(1, bound).tolist() == expected
+
+
 BAD_CALLS: list[tuple[Callable[[Contributions], Any], str]] = [
     (lambda c: c.totals(0), "slot = 0"),
     (lambda c: c.totals(SLOTS + 1), "slot = 4"),
     (lambda c: c.totals(1, 0), "bound = 0"),
     (lambda c: c.totals(1, 1.5), "bound = 1.5"),  # type: ignore[arg-type]
     (lambda c: c.totals_l2(1, -1), "bound = -1"),
+    (lambda c: c.totals(1, 2**42 + 1), "bound = 4398046511105"),
     (lambda c: c.totals_lifetime(True), "bound = True"),
     (lambda c: c.users_above(9, 1), "slot = 9"),
     (lambda c: c.histogram(1, []), "edges"),

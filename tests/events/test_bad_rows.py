@@ -6,10 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adsbpc.campaign import attribute
 from adsbpc.engines import Engine
+from adsbpc.errors import SourceError
 from adsbpc.events import Reason
 from tests.events.files import CONVERSION, IMPRESSION, NOON, counts, spec_of, write, write_both
 
@@ -111,7 +114,7 @@ def test_the_first_to_arrive_is_kept(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path, conversions=[again, first])
     _, _, good = counts(engine, spec_of(tmp_path))
     assert good == 1
-    assert engine.rows("kept", "SELECT value, slot FROM conversions") == [(1.0, 2)]
+    assert engine.rows("kept", "SELECT value, slot FROM clean_conversions") == [(1.0, 2)]
 
 
 def test_repeated_impressions(engine: Engine, tmp_path: Path) -> None:
@@ -147,7 +150,7 @@ def test_a_conversion_belongs_to_the_slot_in_which_it_arrives(
     ]
     write_both(tmp_path, conversions=rows)
     counts(engine, spec_of(tmp_path))
-    found = engine.rows("slots", "SELECT conversion_id, slot FROM conversions ORDER BY slot")
+    found = engine.rows("slots", "SELECT conversion_id, slot FROM clean_conversions ORDER BY slot")
     assert found == [("c0", 2), ("c1", 3), ("c5", 7)]
 
 
@@ -165,6 +168,9 @@ TEXT_TIMES = [
     ("noon", False),
     ("2026-03-02 12:00:00 CET", False),
     ("1772452800", False),
+    ("2026-03-02 12:00:00\n", False),
+    ("2026-03-02T12:00:00+99:99", False),
+    ("1899-12-31 12:00:00", False),
 ]
 
 
@@ -223,3 +229,83 @@ def test_an_empty_file_of_rows_is_no_error(engine: Engine, tmp_path: Path) -> No
     write(tmp_path / "conversions.parquet", [CONVERSION])
     _, impressions, conversions = counts(engine, spec_of(tmp_path))
     assert (impressions, conversions) == (0, 1)
+
+
+EPOCHS = [
+    ("1772449200", True),
+    (" 1772449200", False),
+    ("1772449200.6", False),
+    ("1.7724492e9", False),
+    ("1_772_449_200", False),
+    ("0x69A5A0B0", False),
+    ("1000000000000000", False),
+    ("9" * 30, False),
+]
+
+
+def test_epochs_in_text_are_whole_numbers(engine: Engine, tmp_path: Path) -> None:
+    """One row that would overflow, or that engines read differently, stops nobody."""
+    write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": text} for text, _ in EPOCHS])
+    write(tmp_path / "conversions.parquet", [{**CONVERSION, "timestamp": "1772449300"}])
+    events, good, _ = counts(engine, spec_of(tmp_path, timestamps="epoch_seconds"))
+    assert good == 1
+    assert events.quarantined() == {("impressions", Reason.BAD_TIMESTAMP): len(EPOCHS) - 1}
+
+
+def test_extreme_timestamps_stop_nobody(engine: Engine, tmp_path: Path) -> None:
+    extremes = [-(2**62), 2**62, 0, -1]
+    write_both(tmp_path)
+    table = pa.table(
+        {
+            "user_id": ["u"] * 5,
+            "publisher_id": ["P-1"] * 5,
+            "advertiser_id": ["Ad-1"] * 5,
+            "timestamp": pa.array([*extremes, 1_772_449_200_000_000], pa.timestamp("us", "UTC")),
+            "kind": ["click"] * 5,
+        }
+    )
+    pq.write_table(table, tmp_path / "impressions.parquet")
+    events, good, _ = counts(engine, spec_of(tmp_path))
+    assert good == 1
+    assert events.quarantined() == {("impressions", Reason.BAD_TIMESTAMP): 2}
+
+
+def test_values_in_csv_are_plain_numbers(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    good = ["12.50", "0", "1e3", "7.", "+3"]
+    bad = ["1_000", "1.5d", "0x1p3", "1,5", "inf", "NaN", "1e999"]
+    lines = [f'u1,Ad-1,2026-03-02 12:00:00,"{value}"' for value in good + bad]
+    (tmp_path / "c.csv").write_text("\n".join(["user_id,advertiser_id,timestamp,value", *lines]))
+    events, _, kept = counts(engine, spec_of(tmp_path, conversions="c.csv"))
+    assert kept == len(good)
+    assert events.quarantined() == {("conversions", Reason.BAD_VALUE): len(bad)}
+
+
+def test_bytes_that_are_no_utf8_never_merge_users(engine: Engine, tmp_path: Path) -> None:
+    """Spark reads bad bytes as one replacement character; DuckDB refuses the file."""
+    write_both(tmp_path)
+    rows = [b"\xfc,P-1,Ad-1,2026-03-02 11:00:00,click", b"\xe4,P-1,Ad-1,2026-03-02 11:00:00,click"]
+    header = b"user_id,publisher_id,advertiser_id,timestamp,kind"
+    (tmp_path / "i.csv").write_bytes(b"\n".join([header, *rows]))
+    spec = spec_of(tmp_path, impressions="i.csv")
+    if engine.name == "duckdb":
+        with pytest.raises(SourceError, match=r"i\.csv"):
+            counts(engine, spec)
+    else:
+        events, good, _ = counts(engine, spec)
+        assert good == 0
+        assert events.quarantined() == {("impressions", Reason.BAD_USER): 2}
+
+
+def test_very_many_publishers_stop_nobody(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When time and publisher no longer fit 64 bits together, the order takes 128."""
+    monkeypatch.setattr("adsbpc.events.tables._LARGEST_ORDER", 10)
+    rows = [
+        {**IMPRESSION, "publisher_id": f"P-{k}", "timestamp": NOON - timedelta(hours=1)}
+        for k in range(9)
+    ]
+    write_both(tmp_path, impressions=rows)
+    attribute(spec_of(tmp_path), engine)
+    assert engine.rows("credits", "SELECT publisher_id FROM credits") == [("P-8",)]

@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from adsbpc.engines import Engine
-from adsbpc.errors import EngineError, SourceError
+from adsbpc.errors import EngineError, SourceError, SpecError
 from adsbpc.events import read_events
 from adsbpc.model import CampaignSpec
 from tests.events.files import CONVERSION, IMPRESSION, spec_of, write, write_both
@@ -45,7 +44,7 @@ def test_a_missing_kind_can_be_declared(duckdb_engine: Engine, tmp_path: Path) -
     write_both(tmp_path, impressions=[lacking(IMPRESSION, "kind")])
     assert 'impression_kind = "click"' in refusal(duckdb_engine, spec_of(tmp_path)).to_do
     read_events(spec_of(tmp_path, impression_kind="click"), duckdb_engine)
-    assert duckdb_engine.rows("kind", "SELECT is_click FROM impressions") == [(True,)]
+    assert duckdb_engine.rows("kind", "SELECT is_click FROM clean_impressions") == [(True,)]
 
 
 @pytest.mark.parametrize("column", sorted(CONVERSION))
@@ -105,7 +104,7 @@ def test_integer_timestamps_must_be_declared(engine: Engine, tmp_path: Path) -> 
     error = refusal(engine, spec_of(tmp_path))
     assert "epoch_seconds" in error.to_do
     read_events(spec_of(tmp_path, timestamps="epoch_seconds"), engine)
-    found = engine.rows("time", "SELECT time_us FROM impressions")
+    found = engine.rows("time", "SELECT time_us FROM clean_impressions")
     assert found == [(1_772_449_200_000_000,)]
 
 
@@ -190,12 +189,17 @@ def test_a_csv_line_with_too_many_fields(engine: Engine, tmp_path: Path) -> None
     assert "\tat org.apache" not in str(caught.value)
 
 
-def test_too_many_publishers_for_the_order(
-    duckdb_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_names_that_an_engine_would_take_for_patterns(
+    duckdb_engine: Engine, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("adsbpc.events.tables._LARGEST_ORDER", 10**13)
-    rows = [{**IMPRESSION, "publisher_id": f"P-{k}"} for k in range(9)]
-    write(tmp_path / "impressions.parquet", rows, publisher_id=pa.string())
-    write(tmp_path / "conversions.parquet", [CONVERSION])
-    error = refusal(duckdb_engine, spec_of(tmp_path))
-    assert error.found == "9 different publishers"
+    write_both(tmp_path)
+    write(tmp_path / "i[1].parquet", [IMPRESSION])
+    error = refusal(duckdb_engine, spec_of(tmp_path, impressions="i*.parquet"))
+    assert error.found == "one of * ? [ in its path"
+
+
+@pytest.mark.parametrize("slot", [0, -1, 32])
+def test_no_such_slot(slot: int, duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    with pytest.raises(SpecError, match=f"slot = {slot}: expected a number from 1 to 31"):
+        read_events(spec_of(tmp_path), duckdb_engine, slot)

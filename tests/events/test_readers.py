@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.engines import Engine, open_engine
@@ -34,7 +35,7 @@ def impressions(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
     return sorted(
         engine.rows(
             "impressions",
-            "SELECT user_id, publisher_id, is_click FROM impressions AS i"
+            "SELECT user_id, publisher_id, is_click FROM clean_impressions AS i"
             " JOIN publishers AS p ON p.publisher_number = i.publisher_number",
         )
     )
@@ -90,12 +91,99 @@ def test_a_table_of_spark(tmp_path: Path) -> None:
     write_both(tmp_path, impressions=ROWS)
     engine = open_test_engine("spark")
     try:
-        engine.read_files(
-            "shown", "parquet", [str(tmp_path / "impressions.parquet")], str(tmp_path)
-        )
+        engine.view("shown", f"SELECT * FROM parquet.`{tmp_path}/impressions.parquet`")
         assert impressions(engine, spec_of(tmp_path, impressions="shown")) == EXPECTED
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("name", ["impressions", "main.impressions"])
+def test_a_table_with_the_name_of_our_own(name: str, tmp_path: Path) -> None:
+    write_both(tmp_path, impressions=ROWS)
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE impressions AS FROM '{tmp_path}/impressions.parquet'")
+    engine = open_engine("duckdb", {"database": str(tmp_path / "w.duckdb")})
+    try:
+        for _ in range(2):
+            assert impressions(engine, spec_of(tmp_path, impressions=name)) == EXPECTED
+    finally:
+        engine.close()
+
+
+def test_the_session_zone_cannot_be_changed(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    engine = open_engine("duckdb", {"TimeZone": "America/New_York"})
+    try:
+        read_events(spec_of(tmp_path), engine)
+        ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
+        assert micros == NOON.timestamp() * 1_000_000
+    finally:
+        engine.close()
+
+
+def test_folders_above_the_campaign_are_no_columns(engine: Engine, tmp_path: Path) -> None:
+    campaign = tmp_path / "advertiser_id=Ad-7"
+    write_both(campaign, impressions=ROWS)
+    assert impressions(engine, spec_of(campaign)) == EXPECTED
+
+
+def test_a_pattern_that_starts_below_a_partition(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    rest = {k: v for k, v in ROWS[0].items() if k != "publisher_id"}
+    write(tmp_path / "parts" / "publisher_id=P-1" / "rows.parquet", [rest])
+    spec = spec_of(tmp_path, impressions="parts/publisher_id=P-1/*.parquet")
+    assert impressions(engine, spec) == EXPECTED[:1]
+
+
+def test_csv_columns_are_matched_by_name(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    (tmp_path / "a.csv").write_text(
+        "user_id,publisher_id,advertiser_id,timestamp,kind\nu1,P-1,Ad-1,2026-03-02 11:00:00,click\n"
+    )
+    (tmp_path / "b.csv").write_text(
+        "note,kind,timestamp,advertiser_id,publisher_id,user_id\n"
+        "x,view,2026-03-02 11:00:00,Ad-1,P-2,u2\n"
+    )
+    assert impressions(engine, spec_of(tmp_path, impressions="[ab].csv")) == EXPECTED
+
+
+def test_columns_that_nobody_asked_for_may_differ(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    write(tmp_path / "i" / "1.parquet", [{**ROWS[0], "note": 1}])
+    write(tmp_path / "i" / "2.parquet", [{**ROWS[1], "note": "one"}])
+    assert impressions(engine, spec_of(tmp_path, impressions="i")) == EXPECTED
+
+
+def test_integers_of_different_width(engine: Engine, tmp_path: Path) -> None:
+    write(tmp_path / "i" / "1.parquet", [{**ROWS[0], "user_id": 1}], user_id=pa.int32())
+    write(tmp_path / "i" / "2.parquet", [{**ROWS[1], "user_id": 2**40}], user_id=pa.int64())
+    write(tmp_path / "conversions.parquet", [{**CONVERSION, "user_id": 1}])
+    found = impressions(engine, spec_of(tmp_path, impressions="i"))
+    assert [row[0] for row in found] == [1, 2**40]
+
+
+def test_a_folder_with_odd_signs(duckdb_engine: Engine, tmp_path: Path) -> None:
+    campaign = tmp_path / "it's (1)"
+    write_both(campaign, impressions=ROWS)
+    assert impressions(duckdb_engine, spec_of(campaign, impressions="imp*.parquet")) == EXPECTED
+
+
+def test_int96_timestamps_are_instants(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    table = pa.Table.from_pylist([IMPRESSION])
+    pq.write_table(table, tmp_path / "impressions.parquet", use_deprecated_int96_timestamps=True)
+    read_events(spec_of(tmp_path, timezone="America/New_York"), engine)
+    ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
+    assert micros == NOON.timestamp() * 1_000_000
+
+
+def test_nanoseconds_on_duckdb(duckdb_engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    for zone in ("UTC", None):
+        write(tmp_path / "impressions.parquet", [IMPRESSION], timestamp=pa.timestamp("ns", zone))
+        read_events(spec_of(tmp_path), duckdb_engine)
+        ((micros,),) = duckdb_engine.rows("moment", "SELECT time_us FROM clean_impressions")
+        assert micros == NOON.timestamp() * 1_000_000
 
 
 def test_mapped_columns(engine: Engine, tmp_path: Path) -> None:
@@ -173,5 +261,5 @@ def read_moment(value: object, zone: str | None, engine: Engine, directory: Path
     write(directory / "impressions.parquet", [{**IMPRESSION, "timestamp": value}])
     write(directory / "conversions.parquet", [CONVERSION])
     read_events(spec_of(directory, timezone=zone), engine)
-    ((micros,),) = engine.rows("moment", "SELECT time_us FROM impressions")
+    ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)

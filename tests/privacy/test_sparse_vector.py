@@ -28,7 +28,8 @@ def tail(scale: float, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
     """P[discrete Laplace >= x], exactly."""
     a = np.exp(-1 / scale)
     positive = a ** np.maximum(at_least, 1) / (1 + a)
-    return np.where(at_least >= 1, positive, 1 - a ** (1 - np.minimum(at_least, 0)) / (1 + a))
+    negative = 1 - a ** (1 - np.minimum(at_least, 0)) / (1 + a)
+    return np.asarray(np.where(at_least >= 1, positive, negative))
 
 
 def pattern_probability(

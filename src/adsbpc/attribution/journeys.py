@@ -8,6 +8,9 @@ conversions (or, where the model looks at whole journeys, many impressions) that
 with the product of both. They take another road to the same rows: impressions are ranked within
 user and kind and cut into blocks of `max_touches`; a conversion meets only the two blocks that end
 at its own position. Which road a user takes depends on that user's events alone.
+
+On the first road busy users are left out by taking the user id off their conversions: a plain
+filter is something that an optimiser may move behind the join.
 """
 
 from __future__ import annotations
@@ -39,24 +42,26 @@ class Journeys:
         many_impressions = (
             f"""
   UNION
-  SELECT user_id FROM impressions
+  SELECT user_id FROM clean_impressions AS impressions
   GROUP BY user_id HAVING count(*) > {self.max_touches}"""
             if whole_journey
             else ""
         )
         return f"""busy_users AS (
-  SELECT user_id FROM conversions
+  SELECT user_id FROM clean_conversions AS conversions
   GROUP BY user_id HAVING count(*) > {BUSY_CONVERSIONS}{many_impressions}
 ),
 light_conversions AS (
-  SELECT conversion_key, user_id, time_us FROM conversions
-  WHERE NOT EXISTS (SELECT 1 FROM busy_users WHERE busy_users.user_id = conversions.user_id)
+  SELECT conversions.conversion_key, conversions.time_us,
+    CASE WHEN busy_users.user_id IS NULL THEN conversions.user_id END AS user_id
+  FROM clean_conversions AS conversions
+  LEFT JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 light_touches AS (
   SELECT light_conversions.conversion_key, impressions.time_us, impressions.publisher_number,
     impressions.touch_order
   FROM light_conversions
-  JOIN impressions
+  JOIN clean_impressions AS impressions
     ON impressions.user_id = light_conversions.user_id
     AND impressions.time_us < light_conversions.time_us
     AND impressions.time_us >= light_conversions.time_us
@@ -68,7 +73,7 @@ busy_impressions AS (
     row_number() OVER (
       PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
     ) AS place
-  FROM impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
+  FROM clean_impressions AS impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
 ),
 busy_timeline AS (
   SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
@@ -76,7 +81,7 @@ busy_timeline AS (
   FROM busy_impressions
   UNION ALL
   SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
-  FROM conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
+  FROM clean_conversions AS conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 busy_counts AS (
   SELECT conversion_key, user_id, time_us,

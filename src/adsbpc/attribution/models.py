@@ -45,7 +45,8 @@ class FirstTouch:
 
 def _single_touch(choose: str, publisher_count: int) -> str:
     return f"""shares AS (
-  SELECT conversion_key, {choose}(touch_order) % {max(publisher_count, 1)} AS publisher_number,
+  SELECT conversion_key,
+    CAST({choose}(touch_order) % {max(publisher_count, 1)} AS BIGINT) AS publisher_number,
     {UNITS_PER_CONVERSION} AS credit_units
   FROM touches GROUP BY conversion_key
 )"""
@@ -217,6 +218,6 @@ SELECT conversions.user_id, conversions.conversion_number, conversions.conversio
   publishers.publisher_id, publishers.publisher_index,
   CAST(shares.credit_units AS BIGINT) AS credit_units
 FROM shares
-JOIN conversions ON conversions.conversion_key = shares.conversion_key
+JOIN clean_conversions AS conversions ON conversions.conversion_key = shares.conversion_key
 JOIN publishers ON publishers.publisher_number = shares.publisher_number
 WHERE shares.credit_units > 0"""

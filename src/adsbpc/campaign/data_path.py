@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 from adsbpc.attribution import credits_sql, journeys_of, model_of
 from adsbpc.contributions import EngineContributions, contributions_sql
 from adsbpc.engines import Engine
+from adsbpc.errors import SpecError
 from adsbpc.events import EventTables, read_events
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+
+# Credits are written as multiples of this part, rounded down: their sums are exact in floating
+# point, so the credits of a conversion never add up to more than 1.
+_CREDIT_PARTS = 2**40
+
+_TABLES = count(1)
 
 
 def attribute(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> EventTables:
@@ -24,11 +32,10 @@ def attribute(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> Ev
 
 
 def contribute(spec: CampaignSpec, engine: Engine) -> EngineContributions:
-    """Put the view `credits` on the integer grid, in the table `contributions`."""
-    engine.table("contributions", contributions_sql(spec, "credits"))
-    return EngineContributions(
-        engine, "contributions", spec.campaign.slots, spec.reported_publishers
-    )
+    """Put the view `credits` on the integer grid, in a table of its own."""
+    table = f"contributions_{next(_TABLES)}"
+    engine.table(table, contributions_sql(spec, "credits"))
+    return EngineContributions(engine, table, spec.campaign.slots, spec.reported_publishers)
 
 
 def write_credits(engine: Engine, path: Path) -> int:
@@ -36,9 +43,24 @@ def write_credits(engine: Engine, path: Path) -> int:
     engine.write_parquet(
         "write credits",
         f"""SELECT user_id, conversion_id, slot, publisher_id,
-  CAST(credit_units AS DOUBLE) / {UNITS_PER_CONVERSION} AS credit FROM credits""",
+  CAST(whole_div(credit_units * {_CREDIT_PARTS}, {UNITS_PER_CONVERSION}) AS DOUBLE)
+    / {_CREDIT_PARTS} AS credit
+FROM credits""",
         path,
     )
-    engine.read_files("written_credits", "parquet", [str(path)], str(path.parent))
+    engine.read_files("written_credits", "parquet", [str(path)], None, ["credit"])
     ((count,),) = engine.rows("count credits", "SELECT count(*) FROM written_credits")
     return int(count)
+
+
+def check_targets(targets: list[Path], sources: set[Path]) -> None:
+    """Refuse to write where something would be lost, before any work is done."""
+    for position, target in enumerate(targets):
+        if not target.parent.is_dir():
+            raise SpecError(f"{target}: the folder {target.parent} does not exist. Create it first")
+        if not target.name or target.is_dir():
+            raise SpecError(f"{target}: is a folder. Give the name of a file")
+        if target.resolve() in sources:
+            raise SpecError(f"{target}: is a file of events. Give another name")
+        if target in targets[:position]:
+            raise SpecError(f"{target}: is asked for twice. Give two names")

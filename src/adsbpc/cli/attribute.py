@@ -7,19 +7,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adsbpc.campaign import attribute, write_credits
+from adsbpc.campaign import attribute, check_targets, write_credits
 from adsbpc.engines import open_engine
-from adsbpc.errors import SpecError
+from adsbpc.events import source_files
 from adsbpc.model import load_spec
 
 
 def run(file: Path, out: Path, quarantine: Path | None, as_json: bool) -> None:
     notes = Console(stderr=True)
     spec = load_spec(file)
-    for target in (out, quarantine):
-        if target is not None and not target.parent.is_dir():
-            raise SpecError(f"{target}: the folder {target.parent} does not exist. Create it first")
-    engine = open_engine(spec.events.engine, spec.engine.options)
+    targets = [out] if quarantine is None else [out, quarantine]
+    check_targets(targets, source_files(spec))
+    engine = open_engine(spec.events.engine, spec.engine_options)
     try:
         with notes.status(f"Reading events on {engine.name}"):
             events = attribute(spec, engine)

@@ -30,7 +30,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     with notes.status(f"Making up {users:,} people and their journeys"):
         made = make_campaign(directory, users, slots, seed, model)
     spec = load_spec(made.spec)
-    engine = open_engine(spec.events.engine, spec.engine.options)
+    engine = open_engine(spec.events.engine, spec.engine_options)
     try:
         with notes.status("Attributing"):
             attribute(spec, engine)

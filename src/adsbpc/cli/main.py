@@ -97,7 +97,7 @@ def demo(
     users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
     slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
     model: Annotated[str, typer.Option(help="Attribution model.")] = "uniform",
-    seed: Annotated[int, typer.Option(help="Same seed, same people.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Make up a month of events and follow them from impressions to bounded contributions."""

@@ -111,7 +111,9 @@ class ArrayContributions:
             rows = suspects[position]
             squared = np.add.reduceat(cells[rows].astype(object) ** 2, _starts(owner[rows]))
             parts[suspects] = [_parts(int(norm), int(bound)) for norm in squared]
-        kept = cells * parts[position] // L2_PARTS
+        # cells * parts // L2_PARTS, without a product that could leave 64 bits
+        mine = parts[position]
+        kept = cells // L2_PARTS * mine + cells % L2_PARTS * mine // L2_PARTS
         return self._sum(cell_keys % len(self.publishers), kept)
 
     def totals_lifetime(self, bound: int) -> Integers:

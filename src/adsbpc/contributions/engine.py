@@ -8,6 +8,7 @@ question reads one slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count as counting
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from adsbpc.contributions.interface import (
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.model.spec import CampaignSpec
+
+_INSTANCES = counting(1)
 
 # Time order of a user's conversions; publishers of one conversion follow the public list.
 _TIME_ORDER = "time_us, conversion_number, publisher_index"
@@ -49,7 +52,8 @@ WHERE {weight} > 0"""
 
 
 class EngineContributions:
-    """Answers from rows in `relation`; the interface says what each one means.
+    """Answers from rows in `relation`, which must not change while this lives; the interface says
+    what each one means.
 
     Per-user sums of the slot last asked about are kept in a temporary table, because a mechanism
     asks several questions about a slot and then moves on.
@@ -62,11 +66,14 @@ class EngineContributions:
         self.publishers = publishers
         self._engine = engine
         self._relation = relation
-        self._user_totals = f"{relation}_user_totals"
+        # A name of its own: another instance's sums would let users pass the bound.
+        self._user_totals = f"user_totals_{next(_INSTANCES)}"
         self._current_slot: int | None = None
 
     def _rows_of(self, slot: int) -> str:
-        return f"(SELECT * FROM {self._relation} WHERE slot = {int(slot)}) AS slot_rows"
+        # Rows without weight are nobody's; the caps count on weights above zero.
+        rows = f"SELECT * FROM {self._relation} WHERE slot = {int(slot)} AND weight > 0"
+        return f"({rows}) AS slot_rows"
 
     def _move_to(self, slot: int) -> None:
         check_slot(slot, self.slots)
@@ -177,7 +184,9 @@ scaled AS (
     ELSE guess - 1 END AS parts
   FROM guessed
 )
-SELECT publisher_index, CAST(sum(whole_div(cell * parts, {L2_PARTS})) AS BIGINT)
+SELECT publisher_index,
+  CAST(sum(whole_div(cell, {L2_PARTS}) * parts + whole_div(cell % {L2_PARTS} * parts, {L2_PARTS}))
+    AS BIGINT)
 FROM cells JOIN scaled ON scaled.user_id = cells.user_id GROUP BY publisher_index""",
         )
         return self._per_publisher(found)
@@ -191,7 +200,7 @@ WITH running AS (
   SELECT slot, publisher_index, weight, sum(weight) OVER (
       PARTITION BY user_id ORDER BY slot, {_TIME_ORDER}
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
-  FROM {self._relation}
+  FROM {self._relation} WHERE weight > 0
 )
 SELECT slot, publisher_index,
   CAST(sum(greatest(0, least(weight, {int(bound)} - (running - weight)))) AS BIGINT)

@@ -22,6 +22,9 @@ Integers = NDArray[np.int64]
 # A user's vector is scaled to its L2 bound by a whole number of these parts.
 L2_PARTS = 2**20
 
+# Some six million conversions; squares of what a bound allows stay within 128 bits.
+LARGEST_BOUND = 2**42
+
 
 class Contributions(Protocol):
     """Slots are numbered 1..slots; totals have one entry for each of `publishers`, zeros too."""
@@ -55,9 +58,10 @@ def check_slot(slot: int, slots: int) -> None:
 
 
 def check_bound(bound: int) -> None:
-    if isinstance(bound, bool) or not isinstance(bound, int | np.integer) or bound < 1:
+    whole = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
+    if not whole or not 1 <= bound <= LARGEST_BOUND:
         raise ContributionError(
-            f"bound = {bound!r}: expected a whole number of grid units, at least 1"
+            f"bound = {bound!r}: expected a whole number of grid units from 1 to {LARGEST_BOUND}"
         )
 
 

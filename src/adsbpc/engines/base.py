@@ -62,14 +62,26 @@ class Engine(Protocol):
     def drop(self, name: str) -> None:
         """Forget a temporary table and free its memory."""
 
-    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
-        """Schema of each file, partition folders below `base` included."""
+    def describe_files(
+        self, file_format: str, files: Sequence[str], base: str | None
+    ) -> list[Schema]:
+        """Schema of each file. Folders `name=value` below `base`, if there is one, are columns."""
 
     def describe_table(self, table: str) -> Schema:
         """Schema of a table that the engine already has."""
 
-    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
-        """Define a view over files; partition folders below `base` are text columns."""
+    def read_files(
+        self,
+        view: str,
+        file_format: str,
+        files: Sequence[str],
+        base: str | None,
+        columns: Sequence[str],
+    ) -> None:
+        """Define a view over these columns of files, matched by name; folders as above."""
+
+    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+        """Define a view over these columns of a table that the engine already has."""
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
         """Write a query's rows to one Parquet file, whole or not at all."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.engines.base import Column, ColumnKind, Schema
+from adsbpc.engines.base import Column, ColumnKind, Schema, quote_name
 from adsbpc.errors import EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ _VOCABULARY = (
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
+_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+_ZONED_NANOSECONDS = "TIMESTAMPTZ_NS"
+
+# What the portable texts rely on, whatever the options say.
+_FIXED_SETTINGS = {"TimeZone": "UTC", "default_collation": ""}
 
 
 def column_kind(declared: str) -> ColumnKind:
@@ -33,9 +39,9 @@ def column_kind(declared: str) -> ColumnKind:
         return ColumnKind.INTEGER
     if declared in _NUMBERS or declared.startswith("DECIMAL"):
         return ColumnKind.NUMBER
-    if declared == "TIMESTAMP WITH TIME ZONE":
+    if declared in ("TIMESTAMP WITH TIME ZONE", _ZONED_NANOSECONDS):
         return ColumnKind.ZONED_TIMESTAMP
-    if declared.startswith("TIMESTAMP"):
+    if declared in _TIMESTAMPS:
         return ColumnKind.TIMESTAMP
     return ColumnKind.OTHER
 
@@ -51,14 +57,17 @@ class DuckDBEngine:
         settings = dict(options or {})
         database = str(settings.pop("database", ":memory:"))
         # Memory stays low when rows may leave a scan in any order; every text orders what it needs.
-        settings = {"preserve_insertion_order": False, "TimeZone": "UTC", **settings}
+        settings = {"preserve_insertion_order": False, **settings}
         self._spill = tempfile.TemporaryDirectory(prefix="adsbpc-duckdb-")
         settings.setdefault("temp_directory", self._spill.name)
+        settings.update(_FIXED_SETTINGS)
         try:
             self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
                 database, read_only=database != ":memory:"
             )
             for key, value in settings.items():
+                if not key.isidentifier():
+                    raise duckdb.Error(f"{key!r} is no name of a setting")
                 self._connection.execute(f"SET {key} = {_literal(str(value))}")
         except duckdb.Error as error:
             self._spill.cleanup()
@@ -92,9 +101,25 @@ class DuckDBEngine:
     def drop(self, name: str) -> None:
         self._execute(name, f"DROP TABLE IF EXISTS {name}")
 
-    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
-        # DuckDB finds partition folders in each path by itself, so `base` has nothing to add.
-        return [self._describe(file, _reader(file_format, [file])) for file in files]
+    def describe_files(
+        self, file_format: str, files: Sequence[str], base: str | None
+    ) -> list[Schema]:
+        schemas = []
+        for file in files:
+            schema = self._describe(file, _reader(file_format, [file], base))
+            if file_format == "parquet":
+                schema = self._with_int96(schema, file)
+            schemas.append(schema)
+        return schemas
+
+    def _with_int96(self, schema: Schema, file: str) -> Schema:
+        """INT96 timestamps are instants, as Spark and Impala write them, without saying so."""
+        found = self.rows(
+            "parquet schema",
+            f"SELECT name FROM parquet_schema({_literal(file)}) WHERE type = 'INT96'",
+        )
+        instants = {name: Column(ColumnKind.ZONED_TIMESTAMP, "INT96") for (name,) in found}
+        return Schema(schema.where, {**schema.columns, **instants})
 
     def describe_table(self, table: str) -> Schema:
         return self._describe(table, table)
@@ -107,22 +132,45 @@ class DuckDBEngine:
         except duckdb.Error as error:
             raise SourceError(
                 where,
-                f"a source that DuckDB cannot open ({str(error).splitlines()[0]})",
+                f"a source that DuckDB cannot open ({' '.join(str(error).split())[:400]})",
                 "a readable Parquet file, CSV file or table",
                 "Replace or remove it, or correct [events] in the campaign file.",
             ) from None
         return Schema(where, {row[0]: Column(column_kind(row[1]), row[1]) for row in found})
 
-    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
-        self.view(view, f"SELECT * FROM {_reader(file_format, files)}")
+    def read_files(
+        self,
+        view: str,
+        file_format: str,
+        files: Sequence[str],
+        base: str | None,
+        columns: Sequence[str],
+    ) -> None:
+        self._select(view, _reader(file_format, files, base), columns)
+
+    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+        self._select(view, table, columns)
+
+    def _select(self, view: str, relation: str, columns: Sequence[str]) -> None:
+        types = self._describe(view, relation).columns
+        wanted = []
+        for name in columns:
+            quoted = quote_name(name)
+            if types[name].declared == _ZONED_NANOSECONDS:
+                quoted = f"CAST({quoted} AS TIMESTAMPTZ) AS {quoted}"
+            wanted.append(quoted)
+        self.view(view, f"SELECT {', '.join(wanted)} FROM {relation}")
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
             self._execute(step, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
             os.replace(unfinished, path)
+        except OSError as error:
+            raise EngineError(self.name, step, f"{path} cannot be written ({error})") from None
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
 
     def close(self) -> None:
         self._connection.close()
@@ -133,15 +181,14 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _reader(file_format: str, files: Sequence[str]) -> str:
+def _reader(file_format: str, files: Sequence[str], base: str | None) -> str:
     listed = ", ".join(_literal(file) for file in files)
+    folders = f"hive_partitioning = {base is not None}"
+    if base is not None:
+        folders += ", hive_types_autocast = false"
     if file_format == "parquet":
-        return (
-            f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, "
-            "hive_types_autocast = false)"
-        )
+        return f"read_parquet([{listed}], union_by_name = true, {folders})"
     return (
-        f"read_csv([{listed}], header = true, all_varchar = true, union_by_name = true, "
-        "hive_partitioning = true, hive_types_autocast = false, nullstr = '', delim = ',', "
-        "quote = '\"', escape = '\"')"
+        f"read_csv([{listed}], header = true, all_varchar = true, union_by_name = true, {folders},"
+        " nullstr = '', delim = ',', quote = '\"', escape = '\"')"
     )

@@ -6,15 +6,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.engines.base import Column, ColumnKind, Schema
-from adsbpc.errors import AdsbpcError, EngineError, SourceError
+from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.readwriter import DataFrameReader
+    from pyspark.sql.types import DataType
 
 _VOCABULARY = (
     "CREATE TEMPORARY FUNCTION whole_div(a BIGINT, b BIGINT) RETURNS BIGINT RETURN a div b",
@@ -32,6 +34,7 @@ _SESSION = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.variable.substitute": "false",
 }
 
 # What an operator may set otherwise in [engine.options].
@@ -44,6 +47,7 @@ _DEFAULTS: dict[str, str | int | bool] = {
 
 _KINDS = {
     "string": ColumnKind.TEXT,
+    "void": ColumnKind.TEXT,  # a partition folder for missing values
     "tinyint": ColumnKind.INTEGER,
     "smallint": ColumnKind.INTEGER,
     "int": ColumnKind.INTEGER,
@@ -99,7 +103,13 @@ class SparkEngine:
             builder = builder.config(
                 key, str(value).lower() if value is True or value is False else value
             )
-        self._session = builder.getOrCreate().newSession()
+        try:
+            self._session = builder.getOrCreate().newSession()
+        except Exception as error:  # noqa: BLE001 - Spark raises whatever its JVM could not do
+            raise SpecError(
+                f"[engine.options]: Spark does not start with them: {_cause(error)}. "
+                "Options are Spark settings such as spark.master"
+            ) from None
         for key, value in _SESSION.items():
             self._session.conf.set(key, value)
         for statement in _VOCABULARY:
@@ -143,9 +153,11 @@ class SparkEngine:
         if frame is not None:
             frame.unpersist()
 
-    def describe_files(self, file_format: str, files: Sequence[str], base: str) -> list[Schema]:
+    def describe_files(
+        self, file_format: str, files: Sequence[str], base: str | None
+    ) -> list[Schema]:
         return [
-            self._describe(file, partial(self._load, file_format, [file], base)) for file in files
+            self._describe(file, partial(self._load_one, file_format, file, base)) for file in files
         ]
 
     def describe_table(self, table: str) -> Schema:
@@ -165,26 +177,52 @@ class SparkEngine:
         named = {field.name: field.dataType.simpleString() for field in fields}
         return Schema(where, {name: Column(column_kind(t), t) for name, t in named.items()})
 
-    def _load(self, file_format: str, files: Sequence[str], base: str) -> DataFrame:
-        reader = self._session.read.option("basePath", _address(base))
-        addresses = [_address(file) for file in files]
-        if file_format == "parquet":
-            return reader.option("mergeSchema", "true").parquet(*addresses)
-        return reader.csv(
-            addresses,
-            header=True,
-            inferSchema=False,
-            enforceSchema=False,
-            escape='"',
-            mode="FAILFAST",
-            multiLine=True,
-        )
+    def _reader(self, base: str | None) -> DataFrameReader:
+        return self._session.read.option("basePath", _address(base)) if base else self._session.read
 
-    def read_files(self, view: str, file_format: str, files: Sequence[str], base: str) -> None:
-        self._load(file_format, files, base).createOrReplaceTempView(view)
+    def _load_one(self, file_format: str, file: str, base: str | None) -> DataFrame:
+        if file_format == "parquet":
+            return self._reader(base).parquet(_address(file))
+        return self._reader(base).csv(
+            _address(file), header=True, inferSchema=False, enforceSchema=False, escape='"',
+            mode="FAILFAST", multiLine=True,
+        )  # fmt: skip
+
+    def read_files(
+        self,
+        view: str,
+        file_format: str,
+        files: Sequence[str],
+        base: str | None,
+        columns: Sequence[str],
+    ) -> None:
+        from pyspark.sql.types import StructField, StructType
+
+        wanted = [_backticked(name) for name in columns]
+        try:
+            if file_format == "parquet":
+                # Naming the columns and their types leaves all others out of the comparison.
+                found = self._load_one(file_format, files[0], base).schema
+                fields = [StructField(name, _widest(found[name].dataType)) for name in columns]
+                reader = self._reader(base).schema(StructType(fields))
+                frame = reader.parquet(*[_address(file) for file in files]).select(wanted)
+            else:
+                parts = [self._load_one(file_format, file, base).select(wanted) for file in files]
+                frame = reduce(lambda one, other: one.unionByName(other), parts)
+        except _errors() as error:
+            raise SourceError(
+                files[0],
+                f"files that Spark cannot read together ({_cause(error)})",
+                "files with one schema",
+                "Write all files with one schema.",
+            ) from None
+        frame.createOrReplaceTempView(view)
+
+    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+        wanted = [_backticked(name) for name in columns]
+        self._session.table(table).select(wanted).createOrReplaceTempView(view)
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
-
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
             self._query(step, sql).coalesce(1).write.mode("overwrite").parquet(
@@ -194,12 +232,36 @@ class SparkEngine:
             os.replace(part, path)
         except _errors() as error:
             raise EngineError(self.name, step, _cause(error), sql) from error
+        except OSError as error:
+            raise EngineError(self.name, step, f"{path} cannot be written ({error})") from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         for name in list(self._kept):
             self.drop(name)
+
+
+def _backticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _widest(declared: DataType) -> DataType:
+    """The type that holds a column of every file: integers and floats differ in width."""
+    from pyspark.sql.types import (
+        DoubleType,
+        FloatType,
+        IntegralType,
+        LongType,
+        NullType,
+        StringType,
+    )
+
+    if isinstance(declared, IntegralType):
+        return LongType()
+    if isinstance(declared, FloatType):
+        return DoubleType()
+    return StringType() if isinstance(declared, NullType) else declared
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -1,6 +1,6 @@
 """Events: schemas, readers, validation and quarantine, slots."""
 
 from adsbpc.events.schema import Reason
-from adsbpc.events.tables import EventTables, read_events
+from adsbpc.events.tables import EventTables, read_events, source_files
 
-__all__ = ["EventTables", "Reason", "read_events"]
+__all__ = ["EventTables", "Reason", "read_events", "source_files"]

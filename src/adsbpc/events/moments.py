@@ -12,8 +12,13 @@ from adsbpc.model.slots import SlotGrid, ZoneOffset
 # that the text means the same in every SQL dialect.
 _ISO_8601 = (
     "^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
-    "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?$"
+    "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?)?$"
 )
+_WHOLE_NUMBER = "^[+-]?[0-9]{1,18}$"
+
+# Moments outside these years do not parse; inside them no sum or difference can overflow.
+_EARLIEST = -2_208_988_800_000_000  # 1900
+_LATEST = 7_258_118_400_000_000  # 2200
 
 _EPOCH_FACTORS = {
     "epoch_seconds": MICROSECONDS_PER_SECOND,
@@ -36,26 +41,43 @@ class Moment:
     from_text: bool = False
 
 
+def is_exactly(column: str, pattern: str) -> str:
+    """Whether a text is one match of a pattern, whole. Engines differ on what `$` lets pass."""
+    return f"regexp_extract({column}, '{pattern}', 0) = {column}"
+
+
 def moment(column: str, kind: ColumnKind, form: str) -> Moment:
     """How to read one column; `form` is the campaign's `[events] timestamps`."""
     if kind is ColumnKind.ZONED_TIMESTAMP:
-        return Moment(f"micros(CAST({column} AS TIMESTAMP))", "'Z'")
+        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", "'Z'")
     if kind is ColumnKind.TIMESTAMP:
-        return Moment(f"micros(CAST({column} AS TIMESTAMP))", "''")
+        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", "''")
     if form in _EPOCH_FACTORS:
-        return Moment(f"TRY_CAST({column} AS BIGINT) * {_EPOCH_FACTORS[form]}", "'Z'")
+        return Moment(_epoch(column, kind, _EPOCH_FACTORS[form]), "'Z'")
     wall_text = (
         f"replace(regexp_extract({column}, '{_ISO_8601}', 1), 'T', ' ')"
         f" || regexp_extract({column}, '{_ISO_8601}', 2)"
     )
-    zone = f"regexp_extract({column}, '{_ISO_8601}', 3)"
-    return Moment(f"micros(TRY_CAST({wall_text} AS TIMESTAMP))", zone, from_text=True)
+    wall = (
+        f"CASE WHEN {is_exactly(column, _ISO_8601)}"
+        f" THEN micros(TRY_CAST({wall_text} AS TIMESTAMP)) END"
+    )
+    return Moment(wall, f"regexp_extract({column}, '{_ISO_8601}', 3)", from_text=True)
+
+
+def _epoch(column: str, kind: ColumnKind, factor: int) -> str:
+    count = f"TRY_CAST({column} AS BIGINT)"
+    inside = f"{count} BETWEEN {_EARLIEST // factor} AND {_LATEST // factor}"
+    if kind is ColumnKind.TEXT:
+        inside = f"{is_exactly(column, _WHOLE_NUMBER)} AND {inside}"
+    return f"CASE WHEN {inside} THEN {count} * {factor} END"
 
 
 def utc_microseconds(wall: str, zone: str, offsets: tuple[ZoneOffset, ...]) -> str:
     """UTC from a wall clock column and its zone column; no zone means the zone of `offsets`."""
     return (
-        f"CASE WHEN {zone} = '' THEN {_to_utc(wall, offsets)}"
+        f"CASE WHEN {wall} < {_EARLIEST} OR {wall} >= {_LATEST} THEN NULL"
+        f" WHEN {zone} = '' THEN {_to_utc(wall, offsets)}"
         f" WHEN {zone} = 'Z' THEN {wall}"
         f" ELSE {wall} - {_offset_of(zone)} END"
     )

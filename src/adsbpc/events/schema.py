@@ -20,9 +20,10 @@ _AMOUNT = (ColumnKind.NUMBER, ColumnKind.INTEGER)
 
 
 class Reason(StrEnum):
-    """Why a row is in quarantine; a row has the first of these that applies."""
+    """Why a row is in quarantine. A row has one reason: the first that its table's rules find."""
 
     NO_USER = "no user"
+    BAD_USER = "user id is not valid UTF-8"
     BAD_TIMESTAMP = "timestamp does not parse"
     MIXED_ZONES = "timestamp with another kind of zone than [events] timestamps says"
     OTHER_ADVERTISER = "advertiser of another campaign"

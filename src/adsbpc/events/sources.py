@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from adsbpc.engines import Engine, Schema
@@ -17,57 +17,78 @@ _CSV = (".csv", ".csv.gz")
 
 @dataclass(frozen=True)
 class Source:
-    """A location of the campaign file, resolved. `file_format` is parquet, csv or table."""
+    """A location of the campaign file, resolved. `file_format` is parquet, csv or table.
+
+    `where` names it in messages. `base` is set where folders `name=value` below it are columns.
+    """
 
     file_format: str
-    files: tuple[str, ...]
-    base: str
+    where: str
+    files: tuple[str, ...] = ()
+    base: str | None = None
 
     def describe(self, engine: Engine) -> list[Schema]:
         """The schema of each file, or of the table."""
         if self.file_format == "table":
-            return [engine.describe_table(self.base)]
+            return [engine.describe_table(self.where)]
         return engine.describe_files(self.file_format, self.files, self.base)
 
-    def open(self, engine: Engine, view: str) -> None:
-        """Define a view over the source, whose schemas have been found to agree."""
+    def open(self, engine: Engine, view: str, columns: Sequence[str]) -> None:
+        """Define a view over columns of the source, whose schemas have been found to agree."""
         if self.file_format == "table":
-            engine.view(view, f"SELECT * FROM {self.base}")
+            engine.read_table(view, self.where, columns)
         else:
-            engine.read_files(view, self.file_format, self.files, self.base)
+            engine.read_files(view, self.file_format, self.files, self.base, columns)
 
 
 def resolve_source(location: str, directory: Path, key: str) -> Source:
     """Turn `[events] impressions = "..."` into files or a table name."""
     if "://" in location:
         file_format = "csv" if location.endswith(_CSV) else "parquet"
-        return Source(file_format, (location,), re.split(r"[*?\[]", location)[0].rpartition("/")[0])
+        base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None
+        return Source(file_format, location, (location,), base)
     path = directory / location
     is_file_name = location.endswith((*_CSV, ".parquet")) or path.exists()
     if _TABLE_NAME.fullmatch(location) and not is_file_name:
-        return Source("table", (), location)
-    pattern = str(path / "**" / "*.parquet") if path.is_dir() else str(path)
+        return Source("table", location)
+    # Only the location is a pattern; signs in the folder of the campaign file are just signs.
+    pattern = str(Path(glob.escape(str(directory))) / location)
+    if path.is_dir():
+        pattern = str(Path(glob.escape(str(path))) / "**" / "*.parquet")
     files = tuple(sorted(f for f in glob.glob(pattern, recursive=True) if Path(f).is_file()))
+    narrow = f"Narrow the pattern of [events] {key}."
     if not files:
         raise SourceError(
-            f"{path}", "no file", "at least one", f"Check [events] {key} in the campaign file."
+            str(path), "no file", "at least one", f"Check [events] {key} in the campaign file."
         )
-    odd = next((f for f in files if not f.endswith((".parquet", *_CSV))), None)
-    if odd is not None:
-        raise SourceError(
-            odd, "an unknown kind of file", "names that end in .parquet, .csv or .csv.gz",
-            f"Narrow the pattern of [events] {key}.",
-        )  # fmt: skip
+    for file in files:
+        if not file.endswith((".parquet", *_CSV)):
+            raise SourceError(
+                file,
+                "an unknown kind of file",
+                "names that end in .parquet, .csv or .csv.gz",
+                narrow,
+            )
+        if glob.has_magic(file):
+            raise SourceError(
+                file, "one of * ? [ in its path", "a path that no engine takes for a pattern",
+                "Rename the file or folder.",
+            )  # fmt: skip
     formats = {"csv" if f.endswith(_CSV) else "parquet" for f in files}
     if len(formats) > 1:
         raise SourceError(
-            pattern, "Parquet and CSV files together", "files of one format",
-            f"Narrow the pattern of [events] {key}.",
-        )  # fmt: skip
-    return Source(formats.pop(), files, _fixed_part(path))
+            str(path), "Parquet and CSV files together", "files of one format", narrow
+        )
+    where = files[0] if len(files) == 1 else str(path)
+    return Source(formats.pop(), where, files, _partition_base(files, directory))
 
 
-def _fixed_part(path: Path) -> str:
-    """The folder above the first wildcard: partition folders are looked for below it."""
-    fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
-    return str(fixed if fixed.is_dir() else fixed.parent)
+def _partition_base(files: tuple[str, ...], directory: Path) -> str | None:
+    """The folder above the first folder `name=value` below the campaign file, if there is one."""
+    for file in files:
+        folders = Path(file).parent.parts
+        own = len(directory.parts) if Path(file).is_relative_to(directory) else 0
+        named = [k for k, part in enumerate(folders) if k >= own and "=" in part]
+        if named:
+            return str(Path(*folders[: named[0]]))
+    return None

@@ -1,8 +1,9 @@
 """From a campaign's sources to the three tables that attribution reads.
 
-    conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
-    impressions  user_id, time_us, is_click, publisher_number, touch_order
-    publishers   publisher_number, publisher_id, publisher_index
+    clean_conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us,
+                       value
+    clean_impressions  user_id, time_us, is_click, publisher_number, touch_order
+    publishers         publisher_number, publisher_id, publisher_index
 
 They hold good rows of the campaign's advertiser only; bad rows are in `quarantine` with a reason.
 `touch_order` sorts a user's impressions by time and, at one instant, by publisher id: it decides
@@ -16,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adsbpc.engines import ColumnKind, Engine, quote_text
-from adsbpc.errors import SourceError
+from adsbpc.errors import SourceError, SpecError
 from adsbpc.events.moments import slot_number
 from adsbpc.events.schema import CONVERSION_FIELDS, IMPRESSION_FIELDS, MappedField, map_fields
-from adsbpc.events.sources import resolve_source
+from adsbpc.events.sources import Source, resolve_source
 from adsbpc.events.validation import (
     SourceReading,
     conversions_checked,
@@ -64,7 +65,10 @@ def read_events(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> 
     """Open, check and lay out a campaign's events: all slots, or the conversions of one."""
     impressions, conversions = _open_sources(spec, engine)
     lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
-    slots = range(slot, slot + 1) if slot else range(1, spec.campaign.slots + 1)
+    last_slot = spec.campaign.slots
+    if slot is not None and not 1 <= slot <= last_slot:
+        raise SpecError(f"slot = {slot}: expected a number from 1 to {last_slot}")
+    slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
     grid = spec.grid
     first_moment = grid.boundaries[slots.start - 1] - lateness - spec.attribution.longest_lookback
     last_moment = grid.boundaries[slots.stop - 1]
@@ -89,16 +93,21 @@ def read_events(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> 
 
     engine.table("publishers", _publishers(spec, first_moment, last_moment))
     ((publisher_count,),) = engine.rows("count publishers", "SELECT count(*) FROM publishers")
-    if (last_moment - first_moment) * max(publisher_count, 1) > _LARGEST_ORDER:
-        raise SourceError(
-            spec.events.impressions,
-            f"{publisher_count} different publishers",
-            f"at most {_LARGEST_ORDER // (last_moment - first_moment)} for a campaign this long",
-            "Map [events.impression_columns] publisher_id to a coarser column.",
-        )
-    engine.view("impressions", _impressions(first_moment, last_moment, publisher_count))
-    engine.table("conversions", _conversions(spec, slots), row_key="conversion_key")
+    engine.view("clean_impressions", _impressions(first_moment, last_moment, publisher_count))
+    engine.table("clean_conversions", _conversions(spec, slots), row_key="conversion_key")
     return EventTables(engine, publisher_count)
+
+
+def source_files(spec: CampaignSpec) -> set[Path]:
+    """The local files that a campaign reads."""
+    sources = [
+        resolve_source(location, spec.directory, key)
+        for key, location in (
+            ("impressions", spec.events.impressions),
+            ("conversions", spec.events.conversions),
+        )
+    ]
+    return {Path(file).resolve() for source in sources for file in source.files}
 
 
 def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
@@ -106,7 +115,7 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     impression_fields = tuple(
         f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
     )
-    opened: list[tuple[str, str, dict[str, MappedField]]] = []
+    opened: list[tuple[str, Source, dict[str, MappedField]]] = []
     for name, location, fields, columns in (
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
@@ -120,16 +129,16 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
             fields, columns.model_dump(), frozenset(asked_for), schemas,
             f"{name.removesuffix('s')}_columns", all_text=source.file_format == "csv",
         )  # fmt: skip
-        source.open(engine, f"{name}_source")
-        opened.append((name, schemas[0].where, mapped))
+        source.open(engine, f"{name}_source", [field.column for field in mapped.values()])
+        opened.append((name, source, mapped))
     # Users keep integer ids only if both sides have them; otherwise both are compared as text.
     text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
     readings = []
-    for name, where, mapped in opened:
-        reading = SourceReading(f"{name}_source", mapped, text_users)
+    for name, source, mapped in opened:
+        reading = SourceReading(f"{name}_source", mapped, text_users, source.file_format == "csv")
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
-                _check_moments(engine, spec, reading, field, where)
+                _check_moments(engine, spec, reading, field, source.where)
         readings.append(reading)
     return readings[0], readings[1]
 
@@ -204,14 +213,16 @@ FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
 
 
 def _impressions(first_moment: int, last_moment: int, publisher_count: int) -> str:
+    order = f"(checked.time_us - {first_moment}) * {publisher_count} + publishers.publisher_number"
+    if (last_moment - first_moment) * publisher_count > _LARGEST_ORDER:
+        order = order.replace("(checked.time_us", "wide(checked.time_us", 1)
     return f"""
 SELECT
   checked.user_id,
   checked.time_us,
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
-  (checked.time_us - {first_moment}) * {publisher_count} + publishers.publisher_number
-    AS touch_order
+  {order} AS touch_order
 FROM impressions_checked AS checked
 JOIN publishers ON publishers.publisher_id = checked.publisher_id
 WHERE checked.reason IS NULL

@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adsbpc.engines import ColumnKind, quote_name, quote_text
-from adsbpc.events.moments import moment, utc_microseconds
+from adsbpc.events.moments import is_exactly, moment, utc_microseconds
 from adsbpc.events.schema import MappedField, Reason
 from adsbpc.model.slots import ZoneOffset
 from adsbpc.model.spec import CampaignSpec
+
+# What some engines put for bytes that are no UTF-8, which would merge users.
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_DECIMAL_NUMBER = "^[+-]?[0-9]{1,15}(?:[.][0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?$"
 
 # Beyond this an amount is no amount; it also keeps infinities and NaN out, which sort above it.
 _LARGEST_VALUE = "1e15"
@@ -24,6 +28,7 @@ class SourceReading:
     view: str
     fields: dict[str, MappedField]
     text_users: bool
+    from_csv: bool
 
 
 def _text(reading: SourceReading, field: str) -> str:
@@ -37,6 +42,22 @@ def _user(reading: SourceReading) -> str:
     if reading.text_users:
         return _text(reading, "user_id")
     return f"CAST({quote_name(reading.fields['user_id'].column)} AS BIGINT)"
+
+
+def _broken_user(reading: SourceReading) -> str:
+    return f"user_id LIKE '%{_REPLACEMENT}%'" if reading.from_csv else "FALSE"
+
+
+def _value(reading: SourceReading) -> str:
+    """The value as a number; one that cannot be read is NaN, to be told apart from one absent."""
+    if "value" not in reading.fields:
+        return "CAST(NULL AS DOUBLE)"
+    column, text = quote_name(reading.fields["value"].column), _text(reading, "value")
+    readable = is_exactly(text, _DECIMAL_NUMBER) if reading.from_csv else "TRUE"
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {readable} THEN TRY_CAST({column} AS DOUBLE)"
+        " ELSE CAST('NaN' AS DOUBLE) END"
+    )
 
 
 def _moment_columns(reading: SourceReading, field: str, form: str) -> str:
@@ -81,7 +102,8 @@ def impressions_checked(
     reasons = _reasons(
         [
             ("user_id IS NULL", Reason.NO_USER),
-            ("timestamp_wall IS NULL", Reason.BAD_TIMESTAMP),
+            (_broken_user(reading), Reason.BAD_USER),
+            ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
             ("publisher_id IS NULL", Reason.NO_PUBLISHER),
@@ -90,20 +112,24 @@ def impressions_checked(
     )
     return f"""
 SELECT
-  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text,
-  {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us,
+  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text, time_us,
   {reasons}
 FROM (
   SELECT
-    {_user(reading)} AS user_id,
-    {_text(reading, "publisher_id")} AS publisher_id,
-    {_text(reading, "advertiser_id")} AS advertiser_id,
-    {kind_column} AS kind,
-    {_text(reading, "event_id")} AS event_id,
-    {_text(reading, "timestamp")} AS timestamp_text,
-    {_moment_columns(reading, "timestamp", form)}
-  FROM {reading.view}
-) AS parsed"""
+    parsed.*,
+    {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us
+  FROM (
+    SELECT
+      {_user(reading)} AS user_id,
+      {_text(reading, "publisher_id")} AS publisher_id,
+      {_text(reading, "advertiser_id")} AS advertiser_id,
+      {kind_column} AS kind,
+      {_text(reading, "event_id")} AS event_id,
+      {_text(reading, "timestamp")} AS timestamp_text,
+      {_moment_columns(reading, "timestamp", form)}
+    FROM {reading.view}
+  ) AS parsed
+) AS timed"""
 
 
 def conversions_checked(
@@ -112,18 +138,11 @@ def conversions_checked(
     form = spec.events.timestamps
     arrives = "arrived_at" if "arrived_at" in reading.fields else "timestamp"
     late = f"arrived_us - time_us > {spec.events.max_lateness}"
-    has_value = "value" in reading.fields
     needs_value = spec.campaign.metric == "value"
-    # A number that cannot be read becomes NaN, so that it is told apart from one that is absent.
-    value = (
-        f"coalesce(TRY_CAST({quote_name(reading.fields['value'].column)} AS DOUBLE),"
-        f" CASE WHEN {_text(reading, 'value')} IS NOT NULL THEN CAST('NaN' AS DOUBLE) END)"
-        if has_value
-        else "CAST(NULL AS DOUBLE)"
-    )
     reasons = _reasons(
         [
             ("user_id IS NULL", Reason.NO_USER),
+            (_broken_user(reading), Reason.BAD_USER),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
             ("arrived_us IS NULL", Reason.BAD_ARRIVAL),
@@ -154,7 +173,7 @@ FROM (
       {_user(reading)} AS user_id,
       {_text(reading, "advertiser_id")} AS advertiser_id,
       {_text(reading, "kind")} AS kind,
-      {value} AS value,
+      {_value(reading)} AS value,
       {_text(reading, "event_id")} AS event_id,
       {_text(reading, "timestamp")} AS timestamp_text,{arrival_columns}
       {_moment_columns(reading, "timestamp", form)}

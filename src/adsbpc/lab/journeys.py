@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from adsbpc.errors import SpecError
 from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import SlotGrid
 
@@ -55,7 +56,10 @@ def make_campaign(
     import duckdb
 
     rng = np.random.default_rng(seed)
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(f"{directory}: cannot be made a folder ({error}). Give another") from None
     spec = directory / "campaign.toml"
     spec.write_text(_spec_text(slots, model, engine), encoding="utf-8")
     grid = SlotGrid(_START, slots, "1d", "UTC")
@@ -65,8 +69,9 @@ def make_campaign(
         for name, columns in (("impressions", impressions), ("conversions", conversions)):
             connection.register("generated", columns)
             connection.execute(
-                f"COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM generated)"
-                f" TO '{directory / name}.parquet' (FORMAT parquet)"
+                "COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM generated)"
+                " TO ? (FORMAT parquet)",
+                [f"{directory / name}.parquet"],
             )
             connection.unregister("generated")
     return Campaign(spec, len(impressions["user_id"]), len(conversions["user_id"]))

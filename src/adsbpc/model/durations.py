@@ -8,6 +8,8 @@ MICROSECONDS_PER_SECOND = 1_000_000
 MICROSECONDS_PER_HOUR = 3_600 * MICROSECONDS_PER_SECOND
 MICROSECONDS_PER_DAY = 24 * MICROSECONDS_PER_HOUR
 
+LONGEST_DURATION = 3_660 * MICROSECONDS_PER_DAY
+
 _UNITS = {
     "d": MICROSECONDS_PER_DAY,
     "h": MICROSECONDS_PER_HOUR,
@@ -27,4 +29,7 @@ def parse_duration(text: object) -> int:
         raise ValueError(
             'expected a whole number and a unit d, h, m or s, for example "30d" or "12h"'
         )
-    return int(match[1]) * _UNITS[match[2]]
+    duration = int(match[1]) * _UNITS[match[2]]
+    if duration > LONGEST_DURATION:
+        raise ValueError(f"expected at most {LONGEST_DURATION // MICROSECONDS_PER_DAY}d")
+    return duration

@@ -52,7 +52,7 @@ class CampaignSection(_Section):
     name: Name
     scope: Name = "default"
     advertiser: Name
-    start: date
+    start: Annotated[date, Field(ge=date(1980, 1, 1), lt=date(2150, 1, 1))]
     slots: Annotated[int, Field(ge=1, le=8_784)]
     slot: Literal["1d", "1h"] = "1d"
     timezone: Zone = "UTC"
@@ -169,6 +169,14 @@ class CampaignSpec(_Section):
     def reported_publishers(self) -> tuple[str, ...]:
         """The public list and, last, the name for everything else."""
         return (*self.campaign.publishers, OTHER_PUBLISHER)
+
+    @property
+    def engine_options(self) -> dict[str, str | int | bool]:
+        """The options, with a database's path taken from the campaign file's folder."""
+        options = dict(self.engine.options)
+        if "database" in options:
+            options["database"] = str(self.directory / str(options["database"]))
+        return options
 
     @property
     def unit_value(self) -> float:

@@ -14,7 +14,7 @@ from adsbpc.privacy.randomness import Integers, Randomness
 from adsbpc.privacy.sparse_vector import SparseVector
 
 # The search for an unbounded quantile ends here at the latest, whatever the data.
-_LARGEST_CANDIDATE = 2**40
+_LARGEST_CANDIDATE = 1_000_000
 
 
 def _check_share(share: Fraction) -> None:

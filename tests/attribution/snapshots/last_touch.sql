@@ -1,16 +1,18 @@
 WITH busy_users AS (
-  SELECT user_id FROM conversions
+  SELECT user_id FROM clean_conversions AS conversions
   GROUP BY user_id HAVING count(*) > 64
 ),
 light_conversions AS (
-  SELECT conversion_key, user_id, time_us FROM conversions
-  WHERE NOT EXISTS (SELECT 1 FROM busy_users WHERE busy_users.user_id = conversions.user_id)
+  SELECT conversions.conversion_key, conversions.time_us,
+    CASE WHEN busy_users.user_id IS NULL THEN conversions.user_id END AS user_id
+  FROM clean_conversions AS conversions
+  LEFT JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 light_touches AS (
   SELECT light_conversions.conversion_key, impressions.time_us, impressions.publisher_number,
     impressions.touch_order
   FROM light_conversions
-  JOIN impressions
+  JOIN clean_impressions AS impressions
     ON impressions.user_id = light_conversions.user_id
     AND impressions.time_us < light_conversions.time_us
     AND impressions.time_us >= light_conversions.time_us
@@ -22,7 +24,7 @@ busy_impressions AS (
     row_number() OVER (
       PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
     ) AS place
-  FROM impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
+  FROM clean_impressions AS impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
 ),
 busy_timeline AS (
   SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
@@ -30,7 +32,7 @@ busy_timeline AS (
   FROM busy_impressions
   UNION ALL
   SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
-  FROM conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
+  FROM clean_conversions AS conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 busy_counts AS (
   SELECT conversion_key, user_id, time_us,
@@ -79,7 +81,8 @@ touches AS (
   WHERE recency <= (SELECT max(most) FROM (VALUES (50)) AS limits(most))
 ),
 shares AS (
-  SELECT conversion_key, max(touch_order) % 20 AS publisher_number,
+  SELECT conversion_key,
+    CAST(max(touch_order) % 20 AS BIGINT) AS publisher_number,
     720720 AS credit_units
   FROM touches GROUP BY conversion_key
 )
@@ -88,6 +91,6 @@ SELECT conversions.user_id, conversions.conversion_number, conversions.conversio
   publishers.publisher_id, publishers.publisher_index,
   CAST(shares.credit_units AS BIGINT) AS credit_units
 FROM shares
-JOIN conversions ON conversions.conversion_key = shares.conversion_key
+JOIN clean_conversions AS conversions ON conversions.conversion_key = shares.conversion_key
 JOIN publishers ON publishers.publisher_number = shares.publisher_number
 WHERE shares.credit_units > 0

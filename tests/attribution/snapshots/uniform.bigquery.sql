@@ -1,7 +1,7 @@
 WITH busy_users AS (
   SELECT
     user_id
-  FROM conversions
+  FROM clean_conversions AS conversions
   GROUP BY
     user_id
   HAVING
@@ -9,25 +9,19 @@ WITH busy_users AS (
   UNION DISTINCT
   SELECT
     user_id
-  FROM impressions
+  FROM clean_impressions AS impressions
   GROUP BY
     user_id
   HAVING
     COUNT(*) > 50
 ), light_conversions AS (
   SELECT
-    conversion_key,
-    user_id,
-    time_us
-  FROM conversions
-  WHERE
-    NOT EXISTS(
-      SELECT
-        1
-      FROM busy_users
-      WHERE
-        busy_users.user_id = conversions.user_id
-    )
+    conversions.conversion_key,
+    conversions.time_us,
+    CASE WHEN busy_users.user_id IS NULL THEN conversions.user_id END AS user_id
+  FROM clean_conversions AS conversions
+  LEFT JOIN busy_users
+    ON busy_users.user_id = conversions.user_id
 ), light_touches AS (
   SELECT
     light_conversions.conversion_key,
@@ -35,7 +29,7 @@ WITH busy_users AS (
     impressions.publisher_number,
     impressions.touch_order
   FROM light_conversions
-  JOIN impressions
+  JOIN clean_impressions AS impressions
     ON impressions.user_id = light_conversions.user_id
     AND impressions.time_us < light_conversions.time_us
     AND impressions.time_us >= light_conversions.time_us - CASE WHEN impressions.is_click THEN 2592000000000 ELSE 86400000000 END
@@ -50,7 +44,7 @@ WITH busy_users AS (
       PARTITION BY impressions.user_id, impressions.is_click
       ORDER BY impressions.touch_order NULLS LAST
     ) AS place
-  FROM impressions
+  FROM clean_impressions AS impressions
   JOIN busy_users
     ON busy_users.user_id = impressions.user_id
 ), busy_timeline AS (
@@ -70,7 +64,7 @@ WITH busy_users AS (
     0,
     0,
     conversions.conversion_key
-  FROM conversions
+  FROM clean_conversions AS conversions
   JOIN busy_users
     ON busy_users.user_id = conversions.user_id
 ), busy_counts AS (
@@ -194,7 +188,7 @@ SELECT
   publishers.publisher_index,
   CAST(shares.credit_units AS INT64) AS credit_units
 FROM shares
-JOIN conversions
+JOIN clean_conversions AS conversions
   ON conversions.conversion_key = shares.conversion_key
 JOIN publishers
   ON publishers.publisher_number = shares.publisher_number
