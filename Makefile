@@ -8,7 +8,7 @@ READY := .venv/.ready
 .PHONY: help setup demo test check format bench lock clean
 
 help:
-	@echo "make demo    make up a month of events and follow them through the system"
+	@echo "make demo    make up a month of events and release every day of it with noise"
 	@echo "make test    run all tests (Spark tests need Java 17 and say so if it is missing)"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"

@@ -175,21 +175,25 @@ def test_bad_usage_exits_2(tmp_path: Path) -> None:
 def test_demo(tmp_path: Path) -> None:
     done = adsbpc("demo", "--directory", "d", "--users", 2_000, "--slots", 7, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "not private" in done.stdout
-    assert re.search(r"7 │", done.stdout)
+    assert "after 7 days" in done.stdout
+    assert re.search(r"search .*\.\. ", done.stdout)
+    assert re.search(r"Spent (0\.9999|1\.0000) of rho = 1", done.stdout)
 
 
-def test_demo_as_json_is_the_same_every_time(tmp_path: Path) -> None:
+def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> None:
     runs = [
         adsbpc("demo", "--directory", d, "--users", 2_000, "--slots", 7, "--json", cwd=tmp_path)
         for d in ("a", "b")
     ]
     first, second = (json.loads(run.stdout) for run in runs)
-    assert first["days"] == second["days"]
-    assert len(first["days"]) == 7
-    for day in first["days"]:
-        assert sum(day["bounded_totals"]) <= sum(day["totals"])
-        assert len(day["totals"]) == len(first["publishers"])
+    assert first["truth"] == second["truth"]
+    assert first["releases"] != second["releases"]
+    assert [release["slot"] for release in first["releases"]] == list(range(1, 8))
+    for release in first["releases"]:
+        assert release["randomness"] == "opendp"
+        assert len(release["values"]) == len(first["publishers"])
+    spent = sum(c["rho"] for release in first["releases"] for c in release["charges"])
+    assert 0.999 < spent <= 1
 
 
 def test_demo_refuses_an_unknown_model(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from adsbpc.errors import PrivacyError
-from adsbpc.privacy import SeededRandomness, SparseVector, sparse_vector_scales
+from adsbpc.privacy import SeededRandomness, SparseVector, pure_epsilon, sparse_vector_scales
 
 EPSILON = Fraction(1)
 REPORTS = 2
@@ -116,6 +116,13 @@ def test_scales_never_cost_more_than_epsilon(
     assert epsilon * (1 - Fraction(1, 10**12)) <= scales.epsilon <= epsilon
     split = (weight / scales.query) / (1 / scales.threshold)
     assert split == pytest.approx(weight ** (2 / 3), rel=1e-6)
+
+
+def test_the_noise_that_the_documents_speak_of() -> None:
+    """rho_3 = 0.15 and k = 7, half of epsilon for each direction."""
+    epsilon = pure_epsilon(Fraction(15, 100)) / 2
+    assert round(np.sqrt(2) * 4 * 7 / float(epsilon)) == 143
+    assert round(np.sqrt(2) * sparse_vector_scales(epsilon, 7, monotone=True).query) == 45
 
 
 def test_reports_end_after_k() -> None:

@@ -1,23 +1,29 @@
-"""`adsbpc demo`: a made-up month, from events to bounded contributions."""
+"""`adsbpc demo`: a made-up month, from events to noisy answers."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
+import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from adsbpc.campaign import attribute, contribute
+from adsbpc.contributions import Contributions
 from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.lab.journeys import make_campaign
-from adsbpc.model import UNITS_PER_CONVERSION, load_spec
+from adsbpc.mechanisms import SlotRelease, State, plan_adsbpc, privacy_of
+from adsbpc.model import CampaignSpec, load_spec
 from adsbpc.model.spec import ModelName
+from adsbpc.privacy import SecureRandomness, epsilon_of
 
-_BOUND = 2
+# A standard normal lies within this many standard deviations 95 times in a hundred.
+_LEVEL_95 = 1.96
 
 
 def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json: bool) -> None:
@@ -35,69 +41,78 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
         with notes.status("Attributing"):
             attribute(spec, engine)
             contributions = contribute(spec, engine)
-        bound = _BOUND * UNITS_PER_CONVERSION
-        edges = [k * UNITS_PER_CONVERSION for k in range(1, 6)]
-        days = []
-        for slot in track(range(1, slots + 1), "Bounding", console=notes, transient=True):
-            days.append(
-                {
-                    "slot": slot,
-                    "users": contributions.histogram(slot, edges).tolist(),
-                    "users_above_bound": contributions.users_above(slot, bound),
-                    "totals": contributions.totals(slot).tolist(),
-                    "bounded_totals": contributions.totals(slot, bound).tolist(),
-                }
-            )
+        releases = _release_all(spec, contributions, notes)
+        truth = _truth(spec, contributions)
     finally:
         engine.close()
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "campaign": str(made.spec),
-                    "impressions": made.impressions,
-                    "conversions": made.conversions,
-                    "publishers": list(spec.reported_publishers),
-                    "units_per_conversion": UNITS_PER_CONVERSION,
-                    "bound": bound,
-                    "days": days,
-                }
-            )
-        )
+        found = {
+            "campaign": str(made.spec),
+            "impressions": made.impressions,
+            "conversions": made.conversions,
+            "publishers": list(spec.reported_publishers),
+            "truth": truth,
+            "releases": [_as_object(release) for release in releases],
+        }
+        print(json.dumps(found))
         return
     out = Console()
-    out.print(_table(days, spec.reported_publishers, spec.unit_value))
-    cut = sum(sum(day["totals"]) - sum(day["bounded_totals"]) for day in days)
-    everything = sum(sum(day["totals"]) for day in days)
+    out.print(_table(spec, releases, truth))
+    _explain(out, spec, releases)
     out.print(
-        f"{made.impressions:,} impressions, {made.conversions:,} conversions; attributed by "
-        f"{spec.attribution.model}; a bound of {_BOUND} conversions per person and day cuts "
-        f"{cut / max(everything, 1):.2%} of the weight.",
-        highlight=False,
-    )
-    out.print(f"Campaign file and events: {directory}/", highlight=False)
-    out.print(
-        "These totals are exact because everybody here is made up. They are not private: "
-        "noise and the ledger come with the mechanism.",
+        f"{made.impressions:,} impressions and {made.conversions:,} conversions of made-up people, "
+        f"so the truth may be shown. Campaign file and events: {directory}/",
         highlight=False,
     )
 
 
-def _table(days: list[dict[str, Any]], publishers: tuple[str, ...], unit: float) -> Table:
-    table = Table(title="Attributed conversions per day (made-up people, before privacy)")
-    table.add_column("day", justify="right")
-    for publisher in publishers:
-        table.add_column(publisher, justify="right")
-    table.add_column("people", justify="right")
-    table.add_column("above bound", justify="right")
-    for day in days:
+def _release_all(
+    spec: CampaignSpec, contributions: Contributions, notes: Console
+) -> list[SlotRelease]:
+    mechanism, randomness = plan_adsbpc(spec), SecureRandomness()
+    state, releases = State(), []
+    for _ in track(range(mechanism.slots), "Releasing", console=notes, transient=True):
+        release, state = mechanism.release(state, contributions, randomness)
+        releases.append(release)
+    return releases
+
+
+def _truth(spec: CampaignSpec, contributions: Contributions) -> list[float]:
+    totals = [contributions.totals(slot) for slot in range(1, spec.campaign.slots + 1)]
+    return [float(total) * spec.unit_value for total in np.sum(totals, axis=0)]
+
+
+def _table(spec: CampaignSpec, releases: list[SlotRelease], truth: list[float]) -> Table:
+    table = Table(title=f"Attributed conversions after {len(releases)} days ({spec.campaign.name})")
+    table.add_column("publisher")
+    for heading in ("estimate", "95% interval", "truth"):
+        table.add_column(heading, justify="right")
+    for answer, true in zip(releases[-1].answers, truth, strict=True):
+        reach = _LEVEL_95 * answer.standard_error
         table.add_row(
-            str(day["slot"]),
-            *(f"{total * unit:,.1f}" for total in day["totals"]),
-            f"{sum(day['users']):,}",
-            f"{day['users_above_bound']:,}",
+            answer.publisher,
+            f"{answer.value:,.0f}",
+            f"{answer.value - reach:,.0f} .. {answer.value + reach:,.0f}",
+            f"{true:,.0f}",
         )
-    table.add_section()
-    sums = [sum(column) for column in zip(*(day["totals"] for day in days), strict=True)]
-    table.add_row("all", *(f"{total * unit:,.1f}" for total in sums), "", "")
     return table
+
+
+def _explain(out: Console, spec: CampaignSpec, releases: list[SlotRelease]) -> None:
+    guarantee = plan_adsbpc(spec).guarantee
+    spent = sum(charge.rho for release in releases for charge in release.charges)
+    delta = privacy_of(spec).delta
+    bounds = sorted({release.bound for release in releases})
+    out.print(
+        f"Spent {float(spent):.4f} of rho = {float(guarantee.rho):g}: the presence of any one "
+        f"person is hidden with (epsilon = {epsilon_of(guarantee.rho, delta):.2f}, "
+        f"delta = {delta:g}). One person counted for at most "
+        f"{' or '.join(str(bound) for bound in bounds)} conversions a day; intervals cover the "
+        "noise, not what that cuts off.",
+        highlight=False,
+    )
+
+
+def _as_object(release: SlotRelease) -> dict[str, object]:
+    charges = [{"part": charge.part, "rho": float(charge.rho)} for charge in release.charges]
+    return {**asdict(release), "charges": charges}

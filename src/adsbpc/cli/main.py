@@ -100,7 +100,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Make up a month of events and follow them from impressions to bounded contributions."""
+    """Make up a month of events and release every day of it with noise."""
     from adsbpc.cli.demo import run
 
     run(directory, users, slots, model, seed, as_json)

@@ -167,4 +167,12 @@ engine = "{engine}"
 model = "{model}"
 click_lookback = "30d"
 view_lookback = "2d"
+
+[privacy]
+rho = 1.0
+adjacency = "add-remove"
+mechanism = "adsbpc"
+
+[[workload]]
+queries = "prefix"
 """
