@@ -27,13 +27,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
     parser.add_argument("--case", choices=sorted(CASES), help="run one case in this process")
+    parser.add_argument("--ids", choices=["text", "integer"], default="text", help="kind of ids")
     parser.add_argument("--data", type=Path, help="where to keep the data")
     options = parser.parse_args()
-    data: Path = (options.data or Path(".bench") / f"scale-{options.scale:g}").absolute()
+    data: Path = (options.data or Path(".bench") / f"{options.ids}-{options.scale:g}").absolute()
     if options.case:
         print(json.dumps(run_case(options.case, data)))
         return
-    _make_data(data, Sizes().scaled(options.scale))
+    sizes = Sizes(integer_ids=options.ids == "integer")
+    _make_data(data, sizes.scaled(options.scale))
     results = {}
     for name in CASES:
         print(f"running {name}", file=sys.stderr)

@@ -1,7 +1,8 @@
 """Data for the benchmarks, made by DuckDB from hashes so that every run has the same rows.
 
-User ids are 16 hexadecimal digits and event ids 20, as logs have them. A user meets four of the
-20 publishers, one of them half of the time.
+User ids are 16 hexadecimal digits and event ids 20, as logs have them; with integer ids, users are
+64-bit integers and impressions have no event ids. A user meets four of the 20 publishers, one of
+them half of the time.
 """
 
 from __future__ import annotations
@@ -26,17 +27,21 @@ class Sizes:
     impressions: int = 20_000_000
     conversions: int = 2_000_000
     contributions: int = 50_000_000
+    integer_ids: bool = False
 
     def scaled(self, scale: float) -> Sizes:
         return Sizes(
             int(self.impressions * scale),
             int(self.conversions * scale),
             int(self.contributions * scale),
+            self.integer_ids,
         )
 
-
-def _user(seed: str) -> str:
-    return f"substr(md5(CAST(hash({seed}) % {USERS} AS VARCHAR)), 1, 16)"
+    def user(self, seed: str) -> str:
+        number = f"hash({seed}) % {USERS}"
+        if self.integer_ids:
+            return f"CAST({number} AS BIGINT)"
+        return f"substr(md5(CAST({number} AS VARCHAR)), 1, 16)"
 
 
 def _moment(seed: str, first_day: str, days: int) -> str:
@@ -47,17 +52,18 @@ def _moment(seed: str, first_day: str, days: int) -> str:
 def make_events(directory: Path, sizes: Sizes) -> None:
     favourite = "CASE WHEN hash(i * 7 + 1) % 6 < 3 THEN 0 ELSE hash(i * 7 + 1) % 3 + 1 END"
     publisher = f"(hash(hash(i) % {USERS}) + 7 * ({favourite})) % {PUBLISHERS}"
+    event_id = ", substr(md5(CAST(i AS VARCHAR)), 1, 20) AS event_id"
+    event_id = "" if sizes.integer_ids else event_id
     with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
         connection.execute(f"""COPY (SELECT
-            {_user("i")} AS user_id, 'P-' || ({publisher}) AS publisher_id,
+            {sizes.user("i")} AS user_id, 'P-' || ({publisher}) AS publisher_id,
             'Ad-1' AS advertiser_id,
             {_moment("i * 13 + 5", "2026-01-30", LOOKBACK_DAYS + SLOTS)} AS timestamp,
-            CASE WHEN hash(i * 3 + 2) % 4 = 0 THEN 'click' ELSE 'view' END AS kind,
-            substr(md5(CAST(i AS VARCHAR)), 1, 20) AS event_id
+            CASE WHEN hash(i * 3 + 2) % 4 = 0 THEN 'click' ELSE 'view' END AS kind{event_id}
             FROM range({sizes.impressions}) AS made(i))
             TO '{directory}/impressions.parquet' (FORMAT parquet)""")
         connection.execute(f"""COPY (SELECT
-            {_user("i + 99")} AS user_id, 'Ad-1' AS advertiser_id,
+            {sizes.user("i + 99")} AS user_id, 'Ad-1' AS advertiser_id,
             {_moment("i * 17 + 5", "2026-03-01", SLOTS)} AS timestamp,
             substr(md5(CAST(-i AS VARCHAR)), 1, 20) AS event_id,
             CAST(hash(i) % 10000 AS DOUBLE) / 100 AS value
@@ -72,7 +78,7 @@ def make_contributions(directory: Path, sizes: Sizes) -> None:
             folder = directory / f"slot={slot}"
             folder.mkdir(parents=True, exist_ok=True)
             connection.execute(f"""COPY (SELECT
-                {_user("i")} AS user_id,
+                {sizes.user("i")} AS user_id,
                 {1_772_323_200_000_000 + (slot - 1) * _DAY}
                   + CAST(hash(i * 7) % {_DAY} AS BIGINT) AS time_us,
                 CAST(1 AS BIGINT) AS conversion_number,
