@@ -209,6 +209,7 @@ adjacency = "substitute"
 
 [privacy.adsbpc]
 bounds = "svt"
+quantile_slots = 3
 
 [[workload]]
 queries = "prefix"
@@ -282,12 +283,36 @@ def test_plan_from_epsilon(tmp_path: Path) -> None:
     assert found["bounds"] == "histogram"
 
 
+def test_plan_says_what_variance_targets_need(tmp_path: Path) -> None:
+    text = (
+        "[privacy]\nrho = 1\n[privacy.adsbpc]\nbounds = 'fixed'\nbound = 2\n"
+        "[[workload]]\nqueries = 'slot'\nobjective = 'variance-targets'\n"
+        "targets = [4, 4, 4, 4, 8]\n"
+    )
+    found = json.loads(plan(tmp_path, text, "--json").stdout)
+    assert found["rho_for_targets"] == pytest.approx(4 * (4 / 8 + 1 / 16), rel=1e-4)
+    assert "The variance targets need rho = 2.25" in plan(tmp_path, text).stdout
+
+
+def test_rounding_never_flatters(tmp_path: Path) -> None:
+    assert "epsilon = 7.767" in adsbpc("budget", "--rho", 1, cwd=tmp_path).stdout
+    assert "rho = 1.05235 " in adsbpc("budget", "--epsilon", 8, cwd=tmp_path).stdout
+    assert "(epsilon = 0)" not in adsbpc("budget", "--rho", 1e-9, cwd=tmp_path).stdout
+
+
 BAD_PLANS = [
     ("", "has no [privacy] section"),
     ("[privacy]\n", "give either rho, or epsilon and delta"),
     ("[privacy]\nrho = 1\nepsilon = 1\n", "give either rho, or epsilon and delta"),
     ("[privacy]\nepsilon = 1\n", "epsilon needs delta"),
     ("[privacy]\nrho = 0\n", "[privacy] rho = 0: "),
+    ("[privacy]\nrho = 1e308\n", "[privacy] rho = 1e+308: "),
+    ("[privacy]\nrho = 1\n[privacy.adsbpc]\nshares = [1e-10, 0.5, 0.5]\n", "shares"),
+    ("[privacy]\nrho = 1\n[privacy.adsbpc]\nquantile = 1e-19\n", "at most six decimals"),
+    ("workload = []\n[privacy]\nrho = 1\n", "workload"),
+    ("[privacy]\nrho = 1\n[[workload]]\nweights = [1e200, 1, 1, 1, 1]\n", "weights"),
+    ("[privacy]\nrho = 1\n[[workload]]\n[[workload]]\nweights = [1]\n", "workload 2 sets weights"),
+    ("[privacy]\nrho = 1\n[[workload]]\n[[workload]]\n", "two workloads answer 'prefix 1..1'"),
     ("[privacy]\nrho = 1\ndelta = 2.0\n", "[privacy] delta = 2.0: "),
     ("[privacy]\nrho = 1\nadjacency = 'swap'\n", "[privacy] adjacency = 'swap': "),
     ("[privacy]\nrho = 1\n[privacy.adsbpc]\nbound = 3\n", 'belongs to bounds = "fixed"'),

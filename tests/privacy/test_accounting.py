@@ -97,7 +97,7 @@ def test_conversions_are_each_others_inverse(rho: Fraction, delta: float) -> Non
     if epsilon == 0:
         return
     back = rho_of(epsilon, delta)
-    assert back <= rho
+    assert epsilon_of(back, delta) <= epsilon
     assert float(back) == pytest.approx(float(rho), rel=1e-5, abs=1e-8)
     assert epsilon_of_gaussian(rho, delta) <= epsilon
 

@@ -161,6 +161,43 @@ def test_variance_targets_are_met_exactly() -> None:
     assert (workload.variances(scales.variances) <= np.array(targets) * (1 + 1e-12)).all()
 
 
+@pytest.mark.parametrize(
+    ("workload", "targets"),
+    [
+        (per_slot(31), np.logspace(-4, 4, 31)),
+        (per_slot(31), np.array([1e6, 1.0] * 15 + [1e6])),
+        (per_slot(2), np.array([1e9, 1.0])),
+    ],
+)
+def test_far_apart_targets_are_solved_to_the_optimum(workload: RangeSums, targets: Reals) -> None:
+    """Each slot by itself: the best variances are the targets."""
+    scales = VarianceTargets(tuple(targets)).budget_for(workload, 1.0)
+    assert scales.rho == pytest.approx(float((1 / targets).sum()) / 2, rel=1e-4)
+    assert abs(scales.gap) < 1e-4
+
+
+def test_slots_that_nobody_asks_about_cost_nearly_nothing() -> None:
+    scales = MaxVariance().scales(slot_ranges(8_760, ((3, 7),)), 1.0)
+    asked = scales.variances[2:7]
+    assert (1 / (2 * asked)).sum() == pytest.approx(1, rel=0.01)
+    assert np.isfinite(scales.variances).all()
+
+
+def test_a_badly_scaled_matrix() -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.tril(rng.normal(size=(60, 60))) * np.logspace(-3, 3, 60)
+    matrix = np.where(matrix == 0, 0, np.sign(matrix) * np.maximum(np.abs(matrix), 1e-5))
+    names = tuple(f"q{k}" for k in range(60))
+    workload = MatrixQueries(60, names, np.arange(1, 61), matrix)
+    assert abs(MaxVariance().scales(workload, 1.0).gap) < 1e-4
+
+
+def test_lengths_are_what_a_constant_adds_up_to() -> None:
+    workload = sliding_windows(9, 4)
+    np.testing.assert_allclose(workload.lengths(), as_matrix(workload).lengths())
+    assert workload.lengths().tolist() == [1, 2, 3, 4, 4, 4, 4, 4, 4]
+
+
 BAD_OBJECTIVES: list[tuple[Objective, str]] = [
     (VarianceTargets((1.0, 1.0, 0.0)), "which no noise can reach"),
     (VarianceTargets((1.0, 1.0, -1.0)), "which no noise can reach"),
@@ -184,11 +221,12 @@ def test_an_error_that_cannot_be_reached(error: float) -> None:
 
 
 BAD_FILES = [
-    ("1,0,0\n1,1,0\n1,nan,1\n", "'row 3' has an entry that is no finite number"),
-    ("1,0,0\n1,1,1\n1,1,1\n", "'row 2' is answered at slot 2 but looks at slot 3"),
-    ("1,0,0\n0,0,0\n1,1,1\n", "'row 2' is all zeros"),
+    ("1,0,0\n1,1,0\n1,nan,1\n", "'q row 3' has an entry that is no finite number"),
+    ("1,0,0\n1,1,1\n1,1,1\n", "'q row 2' is answered at slot 2 but looks at slot 3"),
+    ("1,0,0\n0,0,0\n1,1,1\n", "'q row 2' is all zeros"),
     ("1,0\n1,1\n", "found 2 rows and 2 columns; expected 3 of both"),
     ("1,0,0\n1,x,0\n1,1,1\n", "is not a table of numbers"),
+    ("1,0,0\n1,1e200,0\n1,1,1\n", "entries from 1 to 1e\\+200 in size"),
     ("4,1,0,0\n", "the first column must hold slot numbers from 1 to 3"),
     ("1.5,1,0,0\n", "the first column must hold slot numbers"),
 ]
@@ -212,7 +250,7 @@ def test_matrix_files(tmp_path: Path) -> None:
     assert square.answers(np.array([[1.0], [10.0], [100.0]]))[:, 0].tolist() == [1, 20, 99]
     (tmp_path / "any.csv").write_text("3,1,0,1\n2,1,1,0\n")
     chosen = matrix_queries(tmp_path / "any.csv", 3)
-    assert (chosen.slots.tolist(), chosen.names) == ([2, 3], ("row 2", "row 1"))
+    assert (chosen.slots.tolist(), chosen.names) == ([2, 3], ("any row 2", "any row 1"))
 
 
 @pytest.mark.parametrize("ranges", [((0, 1),), ((2, 1),), ((1, 4),), ()])

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from adsbpc.mechanisms import expected_errors, plan_adsbpc, privacy_of, split_of
+from adsbpc.mechanisms import (
+    expected_errors,
+    plan_adsbpc,
+    privacy_of,
+    rho_for_targets,
+    split_of,
+)
 from adsbpc.model import CampaignSpec, Guarantee
 from adsbpc.privacy import epsilon_of
 
@@ -21,7 +27,10 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class Plan:
-    """`queries` hold for the bound given; errors grow in proportion to the bound."""
+    """`queries` hold for the bound given; errors grow in proportion to the bound.
+
+    `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
+    """
 
     guarantee: Guarantee
     epsilon: float
@@ -31,6 +40,7 @@ class Plan:
     bound: int
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
+    rho_for_targets: float | None
 
 
 def plan(spec: CampaignSpec, bound: int = 1) -> Plan:
@@ -47,4 +57,5 @@ def plan(spec: CampaignSpec, bound: int = 1) -> Plan:
         bound,
         mechanism.publishers,
         tuple(ExpectedError(*row) for row in expected_errors(mechanism, bound)),
+        rho_for_targets(spec, bound),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from adsbpc.cli.numbers import rounded_down, rounded_up
 from adsbpc.errors import PrivacyError
 from adsbpc.privacy import epsilon_of, epsilon_of_gaussian, exact_rho, rho_of
 
@@ -28,4 +29,5 @@ def run(
         print(json.dumps(found))
         return
     how = "continuous Gaussian noise" if gaussian else "any rho-zCDP mechanism"
-    print(f"rho = {float(exact):.6g} is (epsilon = {result:.4g}, delta = {delta:g})-DP, for {how}")
+    shown = rounded_down(float(exact))
+    print(f"rho = {shown} is (epsilon = {rounded_up(result)}, delta = {delta:g})-DP, for {how}")

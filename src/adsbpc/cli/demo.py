@@ -13,6 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from adsbpc.campaign import attribute, contribute
+from adsbpc.cli.numbers import rounded_up
 from adsbpc.contributions import Contributions
 from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
@@ -105,7 +106,7 @@ def _explain(out: Console, spec: CampaignSpec, releases: list[SlotRelease]) -> N
     bounds = sorted({release.bound for release in releases})
     out.print(
         f"Spent {float(spent):.4f} of rho = {float(guarantee.rho):g}: the presence of any one "
-        f"person is hidden with (epsilon = {epsilon_of(guarantee.rho, delta):.2f}, "
+        f"person is hidden with (epsilon = {rounded_up(epsilon_of(guarantee.rho, delta))}, "
         f"delta = {delta:g}). One person counted for at most "
         f"{' or '.join(str(bound) for bound in bounds)} conversions a day; intervals cover the "
         "noise, not what that cuts off.",

@@ -63,7 +63,10 @@ def attribute(
 def plan(
     file: CampaignFile,
     bound: Annotated[
-        int, typer.Option(min=1, help="Conversions per person and slot to show errors for.")
+        int,
+        typer.Option(
+            min=1, max=1_000_000, help="Conversions per person and slot to show errors for."
+        ),
     ] = 1,
     as_json: AsJson = False,
 ) -> None:

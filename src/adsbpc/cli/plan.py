@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adsbpc.campaign import Plan, plan
+from adsbpc.cli.numbers import rounded_up
 from adsbpc.model import load_spec
 
 _SHOWN = 40
@@ -31,7 +32,7 @@ def run(file: Path, bound: int, as_json: bool) -> None:
     out.print(
         f"Promise: rho = {float(promise.rho):g} zCDP for one {promise.unit} ({promise.adjacency}), "
         f"over everything that scope {promise.scope!r} counts against it: "
-        f"(epsilon = {planned.epsilon:.3f}, delta = {planned.delta:g}).",
+        f"(epsilon = {rounded_up(planned.epsilon)}, delta = {planned.delta:g}).",
         highlight=False,
     )
     split = Table("part of the budget", "rho", "buys", title="How the budget is split")
@@ -50,6 +51,12 @@ def run(file: Path, bound: int, as_json: bool) -> None:
     out.print(errors)
     if len(shown) < len(planned.queries):
         out.print(f"{len(shown)} of {len(planned.queries)} queries shown; --json has them all.")
+    if planned.rho_for_targets is not None:
+        out.print(
+            f"The variance targets need rho = {rounded_up(planned.rho_for_targets)} for "
+            f"measurement; this plan has {float(planned.split['measurement']):.4g}.",
+            highlight=False,
+        )
     if planned.bounds != "fixed":
         out.print(
             "Bounds follow the data privately: a bound of r makes errors r times as large.",
@@ -69,6 +76,7 @@ def _as_object(planned: Plan) -> dict[str, object]:
             "scope": promise.scope,
         },
         "split": {part: float(rho) for part, rho in planned.split.items()},
+        "rho_for_targets": planned.rho_for_targets,
         "bounds": planned.bounds,
         "bound": planned.bound,
         "publishers": list(planned.publishers),

@@ -7,6 +7,7 @@ from adsbpc.mechanisms.planning import (
     guarantee_of,
     plan_adsbpc,
     privacy_of,
+    rho_for_targets,
     split_of,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "guarantee_of",
     "plan_adsbpc",
     "privacy_of",
+    "rho_for_targets",
     "split_of",
 ]

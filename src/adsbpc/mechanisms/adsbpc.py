@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,19 @@ from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector, units
 from adsbpc.mechanisms.interface import Answer, SlotRelease
 from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.privacy import Randomness, noisy_totals
+from adsbpc.privacy import Randomness, composed, noisy_totals
 from adsbpc.workloads import Workload
 
 
 @dataclass(frozen=True)
 class State:
-    """What one slot leaves to the next. `secret` and `histograms` aside, all of it is published."""
+    """What one slot leaves to the next. `secret` must stay secret; the rest may be published.
 
+    `plan` is the fingerprint of the plan that it belongs to, `spent` what was charged so far.
+    """
+
+    plan: str = ""
+    spent: Fraction = Fraction(0)
     bounds: list[int] = field(default_factory=list)
     values: list[list[int]] = field(default_factory=list)
     scales: list[float] = field(default_factory=list)
@@ -38,6 +45,8 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "plan": self.plan,
+            "spent": str(self.spent),
             "bounds": self.bounds,
             "values": self.values,
             "scales": [scale.hex() for scale in self.scales],
@@ -47,7 +56,8 @@ class State:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> State:
-        return cls(**{**saved, "scales": [float.fromhex(scale) for scale in saved["scales"]]})
+        scales = [float.fromhex(scale) for scale in saved["scales"]]
+        return cls(**{**saved, "spent": Fraction(saved["spent"]), "scales": scales})
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,12 @@ class AdsBPC:
     def slots(self) -> int:
         return len(self.slot_rho)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with everything that the promise or the noise depends on."""
+        parts = (self.guarantee, self.publishers, self.slot_rho, self.tracker, self.fixed_bound)
+        return sha256(repr(parts).encode()).hexdigest()
+
     def release(
         self, state: State, contributions: Contributions, randomness: Randomness
     ) -> tuple[SlotRelease, State]:
@@ -79,14 +95,28 @@ class AdsBPC:
             raise PrivacyError(f"all {self.slots} slots are released: there is no slot {slot}")
         if contributions.publishers != self.publishers:
             raise PrivacyError("contributions are not of the planned list of publishers")
+        if state.plan not in ("", self.fingerprint):
+            raise PrivacyError(
+                f"the saved state belongs to another plan than this one (slot {slot}): go on with "
+                "the plan that it was made with"
+            )
         bound, state, charges = self._bound(slot, state, contributions, randomness)
         totals = contributions.totals(slot, units(bound))
         noisy = noisy_totals(
             totals, units(bound), self.slot_rho[slot - 1], self.guarantee.adjacency, randomness
         )
         charges.append(Charge("measurement", noisy.cost))
+        requested = composed([charge.rho for charge in charges])
+        if state.spent + requested > self.guarantee.rho:
+            raise PrivacyError(
+                f"slot {slot} would spend {float(requested):.6g}, but only "
+                f"{float(self.guarantee.rho - state.spent):.6g} of rho = "
+                f"{float(self.guarantee.rho):g} is left"
+            )
         state = replace(
             state,
+            plan=self.fingerprint,
+            spent=state.spent + requested,
             bounds=[*state.bounds, bound],
             values=[*state.values, [int(value) for value in noisy.values]],
             scales=[*state.scales, noisy.scale],

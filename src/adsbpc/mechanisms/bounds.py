@@ -12,6 +12,7 @@ from math import ceil, floor, sqrt
 import numpy as np
 
 from adsbpc.contributions.interface import Contributions
+from adsbpc.errors import PrivacyError
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import Adjacency, Charge
 from adsbpc.model.release_spec import AdsBPCSection
@@ -39,6 +40,10 @@ _CHECKPOINTS = 31
 _NOISE_LEVELS = 4.0
 # The histograms of this many checkpoints are averaged, newest included.
 _MEMORY = 7
+
+
+# No bound goes above this, in conversions per user and slot, whatever the data.
+LARGEST_BOUND = 1_000_000
 
 
 def units(conversions: int) -> int:
@@ -88,7 +93,7 @@ class QuantileAndSparseVector:
 
     def _start(self, randomness: Randomness) -> SparseVector:
         return SparseVector.start(
-            pure_epsilon(self.rho_track) / 2,
+            pure_epsilon(self.rho_track / 2),
             self.section.max_reports,
             randomness,
             monotone=counts_are_monotone(self.adjacency),
@@ -107,18 +112,22 @@ class QuantileAndSparseVector:
             bound, charge = self.first_bound(slot, contributions, randomness)
             return bound, secret, [charge]
         charges = []
-        if not secret:
+        if slot == self._first_slots + 1:
             # Both thresholds are drawn once, before the first query, and paid for then.
             up, down = self._start(randomness), self._start(randomness)
-            charges.append(
-                Charge("sparse vector", pure_cost(up.scales.epsilon + down.scales.epsilon))
+            spent = pure_cost(up.scales.epsilon) + pure_cost(down.scales.epsilon)
+            charges.append(Charge("sparse vector", spent))
+        elif secret.keys() != {"up", "down"}:
+            raise PrivacyError(
+                f"slot {slot}: the secret state of the sparse vectors is lost, and drawing it anew "
+                "would spend more than was promised. Restore the saved state"
             )
         else:
             up, down = (self._resume(*secret[name]) for name in ("up", "down"))
         recent = bounds[-self.section.quantile_slots :]
         usual = max(1, floor(Fraction(sum(recent), len(recent)) + Fraction(1, 2)))
         lower = max(1, floor(usual * Fraction(str(self.section.scale_down))))
-        higher = ceil(usual * Fraction(str(self.section.scale_up)))
+        higher = min(ceil(usual * Fraction(str(self.section.scale_up))), LARGEST_BOUND)
         above = contributions.users_above(slot, units(usual))
         raise_it = up.passes(above, self.section.threshold, randomness)
         lower_it = False
@@ -136,7 +145,7 @@ class QuantileAndSparseVector:
 
     def _resume(self, reports_left: int, threshold_noise: int) -> SparseVector:
         scales = sparse_vector_scales(
-            pure_epsilon(self.rho_track) / 2,
+            pure_epsilon(self.rho_track / 2),
             self.section.max_reports,
             monotone=counts_are_monotone(self.adjacency),
         )

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from adsbpc.errors import PrivacyError
+from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
 from adsbpc.model.grid import UNITS_PER_CONVERSION
@@ -84,6 +84,8 @@ def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     rest = rho - first - track
     if section.bounds == "histogram":
         return {"measurement": rest, "histogram": first + track}
+    if spec.campaign.slots <= section.quantile_slots:
+        return {"measurement": rest, "quantile": first + track}
     return {"measurement": rest, "quantile": first, "sparse vector": track}
 
 
@@ -103,6 +105,10 @@ def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
     guarantee, split = guarantee_of(spec), split_of(spec)
     section = privacy_of(spec).adsbpc
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
+    names = [name for workload in workloads for name in workload.names]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
     objective = objective_of(spec.workload[0])
     variances = objective.scales(workloads[0], float(split["measurement"])).variances
     publishers = spec.reported_publishers
@@ -110,11 +116,15 @@ def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
     tracker: QuantileAndSparseVector | HistogramTracker | None = None
     if section.bounds == "svt":
         tracker = QuantileAndSparseVector(
-            section, guarantee.adjacency, split["quantile"], split["sparse vector"], slots
+            section,
+            guarantee.adjacency,
+            split["quantile"],
+            split.get("sparse vector", Fraction(0)),
+            slots,
         )
     elif section.bounds == "histogram":
         factor = totals_squared(guarantee.adjacency, len(publishers), 1)
-        lengths = workloads[0].variances(np.ones(slots))
+        lengths = workloads[0].lengths()
         tracker = HistogramTracker(
             guarantee.adjacency,
             split["histogram"],
@@ -146,3 +156,14 @@ def expected_errors(mechanism: AdsBPC, bound: int) -> list[tuple[int, str, float
             workload.slots, workload.names, np.sqrt(workload.variances(variances)), strict=True
         )
     ]
+
+
+def rho_for_targets(spec: CampaignSpec, bound: int) -> float | None:
+    """The rho that measurement needs to meet the campaign's variance targets, under a bound."""
+    section = spec.workload[0]
+    if section.targets is None:
+        return None
+    workload = workload_of(section, spec)
+    unit = spec.unit_value * UNITS_PER_CONVERSION
+    factor = totals_squared(privacy_of(spec).adjacency, len(spec.reported_publishers), bound)
+    return objective_of(section).budget_for(workload, 1.0).rho * factor * unit**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -9,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from adsbpc.model.guarantee import Adjacency
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Wide enough for any use, and narrow enough that no product of them leaves floating point.
+Moderate = Annotated[float, Field(ge=1e-6, le=1e6)]
+Part = Annotated[float, Field(ge=0.001, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
@@ -24,7 +28,7 @@ class AdsBPCSection(_Section):
 
     bounds: Literal["histogram", "svt", "fixed"] = "histogram"
     bound: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    shares: tuple[Positive, Positive, Positive] = (0.7, 0.15, 0.15)
+    shares: tuple[Part, Part, Part] = (0.7, 0.15, 0.15)
     quantile: BetweenZeroAndOne = 0.99
     quantile_slots: Annotated[int, Field(ge=1)] = 7
     quantile_limit: Annotated[int, Field(ge=1, le=100_000)] | Literal["none"] = 10
@@ -40,14 +44,16 @@ class AdsBPCSection(_Section):
                 'bound, in conversions per user and slot, belongs to bounds = "fixed": '
                 "set both or neither"
             )
-        if abs(sum(self.shares) - 1) > 1e-9:
-            raise ValueError(f"shares add up to {sum(self.shares):g}: expected 1")
+        if sum(Fraction(str(share)) for share in self.shares) != 1:
+            raise ValueError(f"shares add up to {sum(self.shares):.12g}: expected exactly 1")
+        if Fraction(str(self.quantile)).denominator > 10**6:
+            raise ValueError(f"quantile = {self.quantile}: expected at most six decimals")
         return self
 
 
 class PrivacySection(_Section):
-    rho: Positive | None = None
-    epsilon: Positive | None = None
+    rho: Moderate | None = None
+    epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     mechanism: Literal["adsbpc"] = "adsbpc"
@@ -72,11 +78,12 @@ class WorkloadSection(_Section):
     objective: Literal["weighted-squared-error", "max-variance", "variance-targets"] = (
         "weighted-squared-error"
     )
-    weights: tuple[Positive, ...] | None = None
-    targets: tuple[Positive, ...] | None = None
+    weights: tuple[Moderate, ...] | None = None
+    targets: tuple[Annotated[float, Field(ge=1e-9, le=1e18)], ...] | None = None
 
     @model_validator(mode="after")
     def _keys_belong_together(self) -> Self:
+        """Also refuses what would be ignored."""
         owners = {
             "window": ("queries", "sliding"),
             "ranges": ("queries", "ranges"),

@@ -58,7 +58,7 @@ class CampaignSection(_Section):
     timezone: Zone = "UTC"
     publishers: Annotated[tuple[Name, ...], Field(min_length=1)]
     metric: Literal["conversions", "value"] = "conversions"
-    value_cap: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    value_cap: Annotated[float, Field(ge=1e-6, le=1e12)] | None = None
 
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
@@ -157,9 +157,20 @@ class CampaignSpec(_Section):
     events: EventsSection
     attribution: AttributionSection = AttributionSection()
     privacy: PrivacySection | None = None
-    workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
+    workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = (WorkloadSection(),)
     engine: EngineSection = EngineSection()
     directory: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="after")
+    def _one_objective(self) -> Self:
+        for position, section in enumerate(self.workload[1:], start=2):
+            extra = section.model_fields_set & {"objective", "weights", "targets"}
+            if extra:
+                raise ValueError(
+                    f"workload {position} sets {sorted(extra)[0]}, but the first workload shapes "
+                    "the noise: remove it, or put this workload first"
+                )
+        return self
 
     @property
     def grid(self) -> SlotGrid:
@@ -206,7 +217,7 @@ def load_spec(path: Path) -> CampaignSpec:
 
 
 def _describe(problem: Any) -> str:
-    location = [str(part) for part in problem["loc"]]
+    location = [str(part) for part in problem["loc"]] or ["campaign file"]
     where = f"[{'.'.join(location[:-1])}] {location[-1]}" if len(location) > 1 else f"{location}"
     where = where.replace("['", "[").replace("']", "]")
     kind, value = problem["type"], problem["input"]

@@ -156,6 +156,8 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
     if not 0 < epsilon < inf:
         raise PrivacyError(f"epsilon = {epsilon}: expected a number above 0, for example 8")
     low, high = Fraction(0), Fraction(epsilon)
+    while epsilon_of(high, delta) <= epsilon:
+        high *= 2
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of(middle, delta) <= epsilon else (low, middle)
@@ -163,5 +165,6 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
 
 
 def composed(costs: list[Fraction]) -> Fraction:
-    """zCDP adds up, also when later parts depend on earlier outputs (Bun and Steinke 2016)."""
+    """zCDP adds up, also when later parts depend on earlier outputs (Bun and Steinke 2016), and
+    when interactive parts such as sparse vectors run between the others (Vadhan and Wang 2021)."""
     return sum(costs, Fraction(0))

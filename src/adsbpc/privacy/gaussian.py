@@ -14,8 +14,11 @@ import numpy as np
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
-from adsbpc.privacy.randomness import Integers, Randomness
+from adsbpc.privacy.randomness import Integers, Randomness, check_scale
 from adsbpc.privacy.sensitivity import histogram_squared, totals_squared
+
+# Leaves room for noise: a sum that wrapped around would show the exact total.
+_LARGEST_VALUE = 2**60
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def _noisy(
     exact = np.asarray(values)
     if not np.issubdtype(exact.dtype, np.integer):
         raise PrivacyError(f"values of type {exact.dtype}: expected integers on the grid")
-    scale = gaussian_scale(sensitivity, rho)
+    if exact.size and int(np.abs(exact).max()) > _LARGEST_VALUE:
+        raise PrivacyError("a total is above 2**60 grid units: use a coarser metric")
+    scale = check_scale(gaussian_scale(sensitivity, rho))
     noise = randomness.gaussian(scale, exact.size)
     return Noisy(exact.astype(np.int64) + noise, scale, gaussian_cost(sensitivity, scale))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import ceil
 
 from adsbpc.errors import PrivacyError
-from adsbpc.privacy.randomness import Integers, Randomness
+from adsbpc.privacy.randomness import Integers, Randomness, check_scale
 from adsbpc.privacy.sparse_vector import SparseVector
 
 # The search for an unbounded quantile ends here at the latest, whatever the data.
@@ -18,8 +19,11 @@ _LARGEST_CANDIDATE = 1_000_000
 
 
 def _check_share(share: Fraction) -> None:
-    if not 0 < share < 1:
-        raise PrivacyError(f"quantile = {float(share)}: expected a share between 0 and 1")
+    """Scores are counts times the denominator, which must leave room in 64 bits for any count."""
+    if not 0 < share < 1 or share.denominator > 10**6:
+        raise PrivacyError(
+            f"quantile = {float(share)}: expected a share between 0 and 1 with at most six decimals"
+        )
 
 
 def quantile_scores(counts: Sequence[int] | Integers, share: Fraction) -> list[int]:
@@ -52,7 +56,7 @@ def private_quantile(
     if len(counts) == 0:
         raise PrivacyError("the largest quantile is 0: expected at least 1")
     # P[r] ~ exp(epsilon score / (2 sensitivity)); rounding the scale up only adds noise.
-    scale = float(2 * share.denominator / epsilon) * (1 + 2**-50)
+    scale = check_scale(float(2 * share.denominator / epsilon) * (1 + 2**-50))
     return randomness.choose(quantile_scores(counts, share), scale) + 1
 
 
@@ -69,16 +73,19 @@ def unbounded_quantile(
 
     Formal guarantee: epsilon-DP. The queries #{c <= r} - p k have sensitivity max(p, 1 - p) <= 1
     and are not monotone; one sparse vector with one report answers them all. Rounding them to
-    integers keeps the sensitivity at 1.
+    integers keeps the sensitivity at 1. The threshold lies below 0 by twice the noise, a public
+    number: otherwise few users could never lift a query out of the noise, and the search would run
+    far past them.
     """
     _check_share(share)
     people = count_up_to(_LARGEST_CANDIDATE)
     search = SparseVector.start(epsilon, 1, randomness, monotone=False)
+    threshold = -ceil(2 * search.scales.query)
     candidate = 1
     while candidate < _LARGEST_CANDIDATE:
         shortfall = share.numerator * people - share.denominator * count_up_to(candidate)
         query = -(shortfall // share.denominator)
-        if search.passes(query, 0, randomness):
+        if search.passes(query, threshold, randomness):
             return candidate
         candidate = candidate + max(1, candidate // 8)
     return _LARGEST_CANDIDATE

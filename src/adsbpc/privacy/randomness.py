@@ -14,11 +14,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from adsbpc.errors import PrivacyError
+
 Integers = NDArray[np.int64]
+
+# Samplers return 64-bit integers and would cut wider noise off. Up to this scale the chance that
+# noise comes near their end is below exp(-8000).
+LARGEST_SCALE = 2.0**50
+
+
+def check_scale(scale: float) -> float:
+    if not 0 < scale <= LARGEST_SCALE:
+        raise PrivacyError(
+            f"a noise scale of {scale:.3g} is too wide for integers of 64 bits: "
+            "give this part a larger share of the budget, or lower the bound"
+        )
+    return scale
 
 
 class Randomness(Protocol):
-    """Noise on the integers. Scales are floats and mean exactly the number that the float is."""
+    """Noise on the integers. A scale is a float, means exactly the number that it is, and has
+    passed `check_scale`."""
 
     source: str
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import inf, nextafter
 
 from adsbpc.errors import PrivacyError
-from adsbpc.privacy.randomness import Randomness
+from adsbpc.privacy.randomness import Randomness, check_scale
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ def sparse_vector_scales(epsilon: Fraction, reports: int, *, monotone: bool) -> 
     threshold = _not_below(parts / float(epsilon), 1 / (epsilon * Fraction(1 / parts)))
     left = epsilon - 1 / Fraction(threshold)
     query = _not_below(weight / float(left), weight / left)
-    return SparseVectorScales(threshold, query, 1 / Fraction(threshold) + weight / Fraction(query))
+    spent = 1 / Fraction(threshold) + weight / Fraction(query)
+    return SparseVectorScales(check_scale(threshold), check_scale(query), spent)
 
 
 def _not_below(scale: float, exact: Fraction) -> float:

@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adsbpc.errors import WorkloadError
 from adsbpc.workloads.queries import MatrixQueries, RangeSums, Reals, Workload
 
-# A slot that no query asks about still gets this share of the largest weight, so that it has noise.
+# A slot that no query asks about still gets a little of the budget, so that it has noise.
 _SMALLEST_WEIGHT = 1e-9
+_NOT_ASKED = 1e6
+
+# What may be between an answer and the best one; and up to how many slots any form is solved.
+_LARGEST_GAP = 1e-4
+_MOST_PLAIN = 1_000
 
 
 @dataclass(frozen=True)
@@ -131,84 +137,110 @@ def _positive(error: float) -> float:
 def _least_cost(workload: Workload, limits: Reals) -> Scales:
     """Minimise sum 1 / s_i subject to Q^2 s <= limits, with a certificate.
 
-    For ranges the solver works on running sums S of s, where a range has two entries instead of
-    its length. Its answer is scaled to be feasible; the gap comes from the dual function
+    The solver's answer is scaled to be feasible. The gap comes from the dual function
     2 sum sqrt((Q^2)^T y) - y limits, which bounds the optimum from below for every y >= 0.
     """
+    asked = workload.column_weights(np.ones(len(limits))) > 0
+    typical = _typical_variances(workload, limits)
+    s = np.full(workload.slot_count, _NOT_ASKED * typical[asked].max())
+    s[asked], y = _solve(workload, limits, asked, typical[asked])
+    s[asked] /= (workload.variances(np.where(asked, s, 0)) / limits).max()
+    cost = float((1 / s[asked]).sum())
+    y = np.maximum(y, 0)
+    bound = float(2 * np.sqrt(workload.column_weights(y)[asked]).sum() - y @ limits)
+    gap = (cost - bound) / cost
+    if not gap < _LARGEST_GAP:
+        raise WorkloadError(
+            f"the solver's noise may be {gap:.1%} from the best, more than {_LARGEST_GAP:.2%}: "
+            "bring targets or entries of the matrix closer together"
+        )
+    return Scales(s, float((1 / s).sum()) / 2, gap)
+
+
+def _typical_variances(workload: Workload, limits: Reals) -> Reals:
+    """For each slot the variance it could have if its tightest query gave all slots the same."""
+    typical = np.full(workload.slot_count, np.inf)
     if isinstance(workload, RangeSums):
-        s, y = _solve_ranges(workload, limits)
-    else:
-        assert isinstance(workload, MatrixQueries)
-        s, y = _solve_matrix(workload, limits)
-    s = s / (workload.variances(s) / limits).max()
-    cost = float((1 / s).sum())
-    pressed = np.maximum(workload.column_weights(np.maximum(y, 0)), 0)
-    bound = float(2 * np.sqrt(pressed).sum() - np.maximum(y, 0) @ limits)
-    return Scales(s, cost / 2, (cost - bound) / cost)
+        shares = limits / workload.lengths()
+        for first, last, share in zip(workload.first, workload.last, shares, strict=True):
+            np.minimum(typical[first - 1 : last], share, out=typical[first - 1 : last])
+        return typical
+    assert isinstance(workload, MatrixQueries)
+    squares = workload.matrix**2
+    for row, limit in zip(squares, limits, strict=True):
+        inside = row > 0
+        typical[inside] = np.minimum(typical[inside], limit / (row[inside] * inside.sum()))
+    return typical
 
 
-def _solve_ranges(workload: RangeSums, limits: Reals) -> tuple[Reals, Reals]:
-    from scipy import sparse
-
-    n, m = workload.slot_count, len(limits)
-    rows = np.arange(m)
-    ends = sparse.csc_matrix((np.ones(m), (rows, workload.last - 1)), shape=(m, n))
-    inner = workload.first > 1
-    starts = sparse.csc_matrix(
-        (np.ones(inner.sum()), (rows[inner], workload.first[inner] - 2)), shape=(m, n)
-    )
-    steps = sparse.eye(n, format="csc") - sparse.eye(n, k=-1, format="csc")
-    lengths = workload.last - workload.first + 1
-    sums, duals = _solve_cones(ends - starts, steps, limits, float(np.median(lengths)))
-    return np.asarray(steps @ sums), duals
-
-
-def _solve_matrix(workload: MatrixQueries, limits: Reals) -> tuple[Reals, Reals]:
-    from scipy import sparse
-
-    squares = sparse.csc_matrix(workload.matrix**2)
-    steps = sparse.eye(workload.slot_count, format="csc")
-    return _solve_cones(squares, steps, limits, float(np.median((workload.matrix**2).sum(axis=1))))
-
-
-def _solve_cones(
-    constraint: Any, steps: Any, limits: Reals, slots_per_query: float
+def _solve(
+    workload: Workload, limits: Reals, asked: NDArray[np.bool_], typical: Reals
 ) -> tuple[Reals, Reals]:
-    """Minimise sum t_i over x, t with constraint x <= limits and t_i (steps x)_i >= 1.
+    """Variances of the slots that are asked about, and multipliers of the limits.
 
-    The last is the cone |(2, t - s)| <= t + s. Limits are scaled so that s is about 1.
+    Rows are divided by their limits and slots by their typical variance, so that all numbers are
+    near 1. Where all slots have the same one, ranges are written with running sums of s, in which
+    a range has two entries instead of its length: a year of hours takes a second.
+    """
+    from scipy import sparse
+
+    n = len(typical)
+    if isinstance(workload, RangeSums) and (n > _MOST_PLAIN or np.ptp(typical) < 1e-9 * typical[0]):
+        typical = np.full(n, float(np.median(typical)))
+        place = np.concatenate([[0], np.cumsum(asked)])
+        ends, starts = place[workload.last], place[workload.first - 1]
+        rows = np.arange(len(limits))
+        inner = starts > 0
+        constraint = sparse.csc_matrix(
+            (np.ones(len(rows)), (rows, ends - 1)), shape=(len(rows), n)
+        ) - sparse.csc_matrix(
+            (np.ones(inner.sum()), (rows[inner], starts[inner] - 1)), shape=(len(rows), n)
+        )
+        steps = sparse.eye(n, format="csc") - sparse.eye(n, k=-1, format="csc")
+    else:
+        identity = np.eye(workload.slot_count)[:, asked]
+        constraint = sparse.csc_matrix(
+            np.column_stack([workload.variances(column) for column in identity.T])
+        )
+        steps = sparse.eye(n, format="csc")
+    scaled = sparse.diags(1 / limits) @ constraint @ sparse.diags(typical)
+    x, multipliers = _solve_cones(sparse.csc_matrix(scaled), steps, 1 / typical)
+    return np.asarray(steps @ x) * typical, multipliers / limits
+
+
+def _solve_cones(constraint: Any, steps: Any, prices: Reals) -> tuple[Reals, Reals]:
+    """Minimise sum prices_i t_i over x, t with constraint x <= 1 and t_i (steps x)_i >= 1.
+
+    The last is the cone |(2, t - s)| <= t + s.
     """
     import clarabel
     from scipy import sparse
 
-    size = float(np.median(limits)) / slots_per_query
-    n, m = steps.shape[0], len(limits)
-    zero = sparse.csc_matrix((m, n))
+    n, m = steps.shape[0], constraint.shape[0]
     identity = sparse.eye(n, format="csc")
-    head = sparse.hstack([constraint, zero])
+    head = sparse.hstack([constraint, sparse.csc_matrix((m, n))])
     # One cone a slot: rows (t + s, t - s, 2), as b - A x with the signs turned.
     plus = sparse.hstack([-steps, -identity])
     minus = sparse.hstack([steps, -identity])
     nothing = sparse.csc_matrix((n, 2 * n))
     order = np.arange(3 * n).reshape(3, n).T.ravel()
     cones = sparse.vstack([plus, minus, nothing], format="csr")[order]
-    matrix = sparse.vstack([head, cones], format="csc")
-    right = np.concatenate([limits / size, np.tile([0.0, 0.0, 2.0], n)])
+    price = float(np.mean(prices))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     solved = clarabel.DefaultSolver(
         sparse.csc_matrix((2 * n, 2 * n)),
-        np.concatenate([np.zeros(n), np.ones(n)]),
-        matrix,
-        right,
+        np.concatenate([np.zeros(n), prices / price]),
+        sparse.vstack([head, cones], format="csc"),
+        np.concatenate([np.ones(m), np.tile([0.0, 0.0, 2.0], n)]),
         [clarabel.NonnegativeConeT(m), *[clarabel.SecondOrderConeT(3)] * n],
         settings,
     ).solve()
-    x, duals = np.asarray(solved.x[:n]), np.asarray(solved.z[:m])
+    x, multipliers = np.asarray(solved.x[:n]), np.asarray(solved.z[:m])
     if not np.isfinite(x).all() or (np.asarray(steps @ x) <= 0).any():
         raise WorkloadError(
-            f"the solver found no noise within the variance targets ({solved.status}): "
-            "loosen the tightest one, or bring them closer together"
+            f"the solver found no noise within the limits ({solved.status}): "
+            "bring targets or entries of the matrix closer together"
         )
-    return x * size, duals / size**2
+    return x, multipliers * price

@@ -18,6 +18,8 @@ from adsbpc.errors import WorkloadError
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_LARGEST_ENTRY = 1e6
+
 
 class Workload(Protocol):
     """Queries in the order of their answers; `names[j]` and `slots[j]` belong to row j."""
@@ -36,6 +38,9 @@ class Workload(Protocol):
 
     def variances(self, slot_variances: Reals) -> Reals:
         """sum_i Q_ji^2 s_i, for every query j."""
+
+    def lengths(self) -> Reals:
+        """sum_i |Q_ji|, for every query j: how a constant error in each slot adds up."""
 
     def answers(self, values: Reals) -> Reals:
         """Q X for a column per publisher; slots that are not there yet may be left out if no
@@ -64,6 +69,9 @@ class RangeSums:
     def variances(self, slot_variances: Reals) -> Reals:
         return self.answers(slot_variances[:, None])[:, 0]
 
+    def lengths(self) -> Reals:
+        return (self.last - self.first + 1).astype(np.float64)
+
     def answers(self, values: Reals) -> Reals:
         sums = np.zeros((self.slot_count + 1, values.shape[1]))
         sums[1 : len(values) + 1] = np.cumsum(values, axis=0)
@@ -80,11 +88,18 @@ class MatrixQueries:
     matrix: Reals
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.matrix).all():
-            row = int(np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))[0])
-            raise WorkloadError(
-                f"query {self.names[row]!r} has an entry that is no finite number: correct it"
-            )
+        for row, entries in enumerate(self.matrix):
+            if not np.isfinite(entries).all():
+                raise WorkloadError(
+                    f"query {self.names[row]!r} has an entry that is no finite number: correct it"
+                )
+            sizes = np.abs(entries[entries != 0])
+            if sizes.size and (sizes.max() > _LARGEST_ENTRY or sizes.min() < 1 / _LARGEST_ENTRY):
+                raise WorkloadError(
+                    f"query {self.names[row]!r} has entries from {sizes.min():g} to "
+                    f"{sizes.max():g} in size: expected {1 / _LARGEST_ENTRY:g} to "
+                    f"{_LARGEST_ENTRY:g}, or 0"
+                )
         for row, slot in enumerate(self.slots):
             later = np.flatnonzero(self.matrix[row, int(slot) :])
             if later.size:
@@ -101,6 +116,9 @@ class MatrixQueries:
 
     def variances(self, slot_variances: Reals) -> Reals:
         return np.asarray(self.matrix**2 @ slot_variances)
+
+    def lengths(self) -> Reals:
+        return np.asarray(np.abs(self.matrix).sum(axis=1))
 
     def answers(self, values: Reals) -> Reals:
         return np.asarray(self.matrix[:, : len(values)] @ values)
@@ -174,5 +192,5 @@ def matrix_queries(path: Path, slot_count: int) -> MatrixQueries:
         )
     order = np.argsort(slots, kind="stable")
     whole = slots[order].astype(np.int64)
-    names = tuple(f"row {row + 1}" for row in order)
+    names = tuple(f"{path.stem} row {row + 1}" for row in order)
     return MatrixQueries(slot_count, names, whole, matrix[order])
