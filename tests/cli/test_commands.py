@@ -226,7 +226,7 @@ def test_budget(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert round(found.pop("epsilon"), 3) == 7.766
     assert found == {"rho": 1.0, "delta": 1e-6, "conversion": "zcdp"}
-    assert "epsilon = 10.61" in adsbpc("budget", "--rho", 1.7, cwd=tmp_path).stdout
+    assert "epsilon = 10.6072" in adsbpc("budget", "--rho", 1.7, cwd=tmp_path).stdout
     tight = adsbpc("budget", "--rho", 1, "--gaussian", "--json", cwd=tmp_path)
     assert round(json.loads(tight.stdout)["epsilon"], 3) == 7.286
     back = adsbpc("budget", "--epsilon", 7.7662166, "--delta", "1e-6", "--json", cwd=tmp_path)
@@ -295,7 +295,7 @@ def test_plan_says_what_variance_targets_need(tmp_path: Path) -> None:
 
 
 def test_rounding_never_flatters(tmp_path: Path) -> None:
-    assert "epsilon = 7.767" in adsbpc("budget", "--rho", 1, cwd=tmp_path).stdout
+    assert "epsilon = 7.76622" in adsbpc("budget", "--rho", 1, cwd=tmp_path).stdout
     assert "rho = 1.05235 " in adsbpc("budget", "--epsilon", 8, cwd=tmp_path).stdout
     assert "(epsilon = 0)" not in adsbpc("budget", "--rho", 1e-9, cwd=tmp_path).stdout
 

@@ -127,7 +127,17 @@ def test_the_unbounded_quantile_of_nobody_ends() -> None:
         assert 1 <= found <= 1_000_000
 
 
-@pytest.mark.parametrize("share", [Fraction(0), Fraction(1), Fraction(3, 2)])
+def test_the_unbounded_quantile_of_few_stays_near_them() -> None:
+    """100 users with one conversion each: the search must not run away into the noise."""
+    found = [
+        unbounded_quantile(lambda r: 100, SHARE, Fraction(2, 10), SeededRandomness(seed))
+        for seed in range(500)
+    ]
+    assert np.mean(np.array(found) > 100) < 0.002
+    assert np.mean(found) < 3
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1), Fraction(3, 2), Fraction(1, 10**7)])
 def test_bad_shares(share: Fraction) -> None:
     with pytest.raises(PrivacyError, match="quantile = "):
         private_quantile([1, 2], share, EPSILON, SeededRandomness(1))

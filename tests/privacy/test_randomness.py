@@ -16,7 +16,9 @@ import pytest
 from scipy import stats
 
 import adsbpc.privacy
+from adsbpc.errors import PrivacyError
 from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
+from adsbpc.privacy.randomness import check_scale
 
 FALSE_ALARM = 1e-8
 DRAWS = 20_000
@@ -87,6 +89,12 @@ def test_sources_carry_their_names() -> None:
     assert SeededRandomness(5).source == "seeded-5"
 
 
+@pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**51, float("inf"), float("nan")])
+def test_scales_that_samplers_would_cut_off_are_refused(scale: float) -> None:
+    with pytest.raises(PrivacyError, match="noise scale"):
+        check_scale(scale)
+
+
 def test_there_is_one_door() -> None:
     """No other file of the package draws noise, and the audited room stays small."""
     root = Path(inspect.getfile(adsbpc.privacy)).parent
@@ -94,6 +102,9 @@ def test_there_is_one_door() -> None:
         text = path.read_text(encoding="utf-8")
         if path.name == "randomness.py" or path.parent.name == "lab":
             continue
-        for word in ("np.random", "import random", "import secrets", "opendp.prelude"):
-            assert word not in text, (path, word)
+        for word in ("np.random", "numpy.random", "import random", "from random", "secrets",
+                     "urandom", "opendp"):  # fmt: skip
+            imported = [line for line in text.splitlines() if word in line and "import" in line]
+            assert not imported, (path, imported)
+            assert f"{word}." not in text or word == "opendp", (path, word)
     assert sum(len(p.read_text().splitlines()) for p in root.glob("*.py")) < 1_500

@@ -74,6 +74,14 @@ def test_floating_point_values_are_refused() -> None:
         noisy_totals(np.array([1.5]), 1, Fraction(1), Adjacency.ADD_REMOVE, SeededRandomness(1))
 
 
+def test_noise_too_wide_for_64_bits_is_refused() -> None:
+    """Samplers would cut it off, and the wrapped sum would show the exact total."""
+    with pytest.raises(PrivacyError, match="too wide"):
+        noisy_totals([37], 10**12, Fraction(1, 10**13), Adjacency.ADD_REMOVE, SeededRandomness(1))
+    with pytest.raises(PrivacyError, match=r"above 2\*\*60"):
+        noisy_totals([2**61], 1, Fraction(1), Adjacency.ADD_REMOVE, SeededRandomness(1))
+
+
 def test_no_publishers() -> None:
     with pytest.raises(PrivacyError, match="publishers = 0"):
         totals_squared(Adjacency.ADD_REMOVE, 0, 1)

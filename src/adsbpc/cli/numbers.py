@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
-def rounded_up(value: float, digits: int = 4) -> str:
+def rounded_up(value: float, digits: int = 6) -> str:
     """A loss, such as epsilon, with some significant digits and never below its value."""
     return f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value):g}"
 
