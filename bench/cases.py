@@ -1,4 +1,4 @@
-"""One benchmark case a function: it returns seconds of a plain scan and of the work itself.
+"""One benchmark case a function: seconds of a floor, mostly a plain scan, and of the work itself.
 
 Each case runs in a process of its own, so that its peak memory is its own too.
 """
@@ -15,6 +15,7 @@ from adsbpc.campaign import attribute
 from adsbpc.contributions import EngineContributions
 from adsbpc.engines import Engine, open_engine
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 
 
@@ -134,6 +135,17 @@ def contributions_by_slot_in_1gib(data: Path) -> Measured:
     return _contributions(data, "1GiB")
 
 
+def scales_of_a_year_of_hours(data: Path) -> Measured:
+    """Least maximum variance of a week's sliding window; the floor is a quarter of the year, so
+    that a ratio of 4 is linear growth."""
+
+    def solve(hours: int) -> None:
+        MaxVariance().scales(sliding_windows(hours, 168), 1.0)
+
+    solve(2_190)
+    return _measured(_seconds(lambda: solve(2_190)), _seconds(lambda: solve(8_760)))
+
+
 CASES: dict[str, Callable[[Path], Measured]] = {
     case.__name__: case
     for case in (
@@ -142,6 +154,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         events_checked,
         contributions_by_slot,
         contributions_by_slot_in_1gib,
+        scales_of_a_year_of_hours,
     )
 }
 
