@@ -43,7 +43,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 bench: setup
-	$(BIN)/python -m bench
+	@$(BIN)/python -m bench
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \

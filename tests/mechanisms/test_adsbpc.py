@@ -184,10 +184,12 @@ def test_the_histogram_finds_a_good_bound() -> None:
 
 
 def test_the_histogram_is_not_fooled_by_noise() -> None:
-    """Nobody contributes: over 200 campaigns the bound stays at 1 nearly always."""
+    """Nobody contributes: over 200 campaigns the bound stays at 1 nearly always, and noise never
+    lifts it far."""
     mechanism, nobody = planned(31), conversions([], 31)
     bounds = np.array([run(mechanism, nobody, seed)[1].bounds for seed in range(200)])
-    assert (bounds == 1).mean() > 0.97
+    assert (bounds == 1).mean() > 0.95
+    assert (bounds > 8).mean() < 0.001
 
 
 def test_the_sparse_vector_follows_a_surge() -> None:

@@ -36,10 +36,13 @@ HISTOGRAM_EDGES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 
 _ABOVE_LAST = 2 * HISTOGRAM_EDGES[-1]
 # At most this many histograms over a campaign, so that each keeps a fair share of the budget.
 _CHECKPOINTS = 31
-# Bins whose count could be noise alone do not count.
-_NOISE_LEVELS = 4.0
+# Bins whose count could be noise alone do not count. How many standard deviations it takes grows
+# with the bin: a false count far out would cost most.
+_NOISE_LEVELS = np.minimum(1.5 + 0.5 * np.arange(len(HISTOGRAM_EDGES) + 1), 5.0)
+# What a bound cuts weighs this much more than noise, because intervals do not show it.
+_BIAS_WEIGHT = 4.0
 # The histograms of this many checkpoints are averaged, newest included.
-_MEMORY = 7
+_MEMORY = 14
 
 
 # No bound goes above this, in conversions per user and slot, whatever the data.
@@ -187,7 +190,7 @@ class HistogramTracker:
         return [int(value) for value in noisy.values], Charge("histogram", noisy.cost)
 
     def choose(self, histograms: list[list[int]], concentration: float) -> int:
-        """The bound with the least expected square error per publisher.
+        """The bound with the least expected square error per publisher, bias counted more.
 
         `concentration` is the sum of squared shares of publishers, as released so far: what a
         bound cuts hurts most where it falls on few publishers.
@@ -201,7 +204,7 @@ class HistogramTracker:
 
         def expected_error(bound: int) -> float:
             cut = float(counts @ np.maximum(ends - bound, 0))
-            bias = self.slots_per_answer * cut
-            return concentration * bias**2 / self.publishers + bound**2 * self.noise_variance
+            bias = concentration * (self.slots_per_answer * cut) ** 2 / self.publishers
+            return _BIAS_WEIGHT * bias + bound**2 * self.noise_variance
 
         return min(HISTOGRAM_EDGES, key=expected_error)

@@ -1,0 +1,23 @@
+"""The SQL text that puts credits on the grid, and what sqlglot makes of it in other dialects."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+
+from adsbpc.contributions import contributions_sql
+from tests.attribution.test_sql_snapshots import compare
+from tests.contributions.test_grid import value_spec
+from tests.mechanisms.campaigns import spec_of
+
+
+def test_the_text_of_each_metric() -> None:
+    compare("contributions.conversions.sql", contributions_sql(spec_of(3), "credits") + "\n")
+    compare("contributions.value.sql", contributions_sql(value_spec(50.0), "credits") + "\n")
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "postgres", "redshift", "snowflake", "trino"])
+def test_other_dialects_can_be_written(dialect: str) -> None:
+    text = contributions_sql(value_spec(50.0), "credits")
+    (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)
+    compare(f"contributions.value.{dialect}.sql", translated + "\n")
