@@ -52,6 +52,20 @@ def _single_touch(choose: str, publisher_count: int) -> str:
 )"""
 
 
+def _in_proportion(step: str, weight: str) -> str:
+    """A conversion's units shared in proportion to a column of an earlier step, rounded down."""
+    return f"""journeys AS (
+  SELECT conversion_key, publisher_number, {weight},
+    sum({weight}) OVER (PARTITION BY conversion_key) AS journey_{weight}
+  FROM {step}
+),
+shares AS (
+  SELECT conversion_key, publisher_number,
+    whole_div({UNITS_PER_CONVERSION} * {weight}, journey_{weight}) AS credit_units
+  FROM journeys
+)"""
+
+
 @dataclass(frozen=True)
 class Uniform:
     """The same credit to every touch."""
@@ -63,16 +77,7 @@ class Uniform:
   SELECT conversion_key, publisher_number, count(*) AS touches
   FROM touches GROUP BY conversion_key, publisher_number
 ),
-journeys AS (
-  SELECT conversion_key, publisher_number, touches,
-    sum(touches) OVER (PARTITION BY conversion_key) AS journey_touches
-  FROM touched
-),
-shares AS (
-  SELECT conversion_key, publisher_number,
-    whole_div({UNITS_PER_CONVERSION} * touches, journey_touches) AS credit_units
-  FROM journeys
-)"""
+{_in_proportion("touched", "touches")}"""
 
 
 # Weights of time decay: a half-life is cut into steps, and the newest touch weighs 2**20.
@@ -126,16 +131,7 @@ weighed AS (
   FROM stepped JOIN decay ON decay.step = stepped.step
   GROUP BY stepped.conversion_key, stepped.publisher_number
 ),
-journeys AS (
-  SELECT conversion_key, publisher_number, weight,
-    sum(weight) OVER (PARTITION BY conversion_key) AS journey_weight
-  FROM weighed
-),
-shares AS (
-  SELECT conversion_key, publisher_number,
-    whole_div({UNITS_PER_CONVERSION} * weight, journey_weight) AS credit_units
-  FROM journeys
-)"""
+{_in_proportion("weighed", "weight")}"""
 
 
 @dataclass(frozen=True)
