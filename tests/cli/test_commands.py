@@ -309,7 +309,6 @@ BAD_PLANS = [
     ("[privacy]\nrho = 1e308\n", "[privacy] rho = 1e+308: "),
     ("[privacy]\nrho = 1\n[privacy.adsbpc]\nshares = [1e-10, 0.5, 0.5]\n", "shares"),
     ("[privacy]\nrho = 1\n[privacy.adsbpc]\nquantile = 1e-19\n", "at most six decimals"),
-    ("workload = []\n[privacy]\nrho = 1\n", "workload"),
     ("[privacy]\nrho = 1\n[[workload]]\nweights = [1e200, 1, 1, 1, 1]\n", "weights"),
     ("[privacy]\nrho = 1\n[[workload]]\n[[workload]]\nweights = [1]\n", "workload 2 sets weights"),
     ("[privacy]\nrho = 1\n[[workload]]\n[[workload]]\n", "two workloads answer 'prefix 1..1'"),

@@ -85,6 +85,7 @@ WRONG = [
     ('"last_touch"', '"position"\nfirst_share = nan', "[attribution] first_share = nan"),
     ('"duckdb"', '"dukdb"', 'Did you mean "duckdb"?'),
     ('name = "spring-shoes"', "name = spring", "is not valid TOML"),
+    ("[campaign]", "workload = []\n[campaign]", "[workload] = []: "),
     ("[campaign]", 'directory = "/"\n[campaign]', "unknown key [directory]"),
 ]  # fmt: skip
 

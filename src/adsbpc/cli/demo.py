@@ -103,12 +103,12 @@ def _explain(out: Console, spec: CampaignSpec, releases: list[SlotRelease]) -> N
     guarantee = plan_adsbpc(spec).guarantee
     spent = sum(charge.rho for release in releases for charge in release.charges)
     delta = privacy_of(spec).delta
-    bounds = sorted({release.bound for release in releases})
+    low, high = (choose(release.bound for release in releases) for choose in (min, max))
     out.print(
         f"Spent {float(spent):.4f} of rho = {float(guarantee.rho):g}: the presence of any one "
         f"person is hidden with (epsilon = {rounded_up(epsilon_of(guarantee.rho, delta))}, "
         f"delta = {delta:g}). One person counted for at most "
-        f"{' or '.join(str(bound) for bound in bounds)} conversions a day; intervals cover the "
+        f"{low if low == high else f'{low} to {high}'} conversions a day; intervals cover the "
         "noise, not what that cuts off.",
         highlight=False,
     )

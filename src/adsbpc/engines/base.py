@@ -6,7 +6,6 @@ each engine defines when it opens:
     whole_div(a, b)        integer division of non-negative BIGINTs, rounded down
     wide(x)                a 128-bit integer
     micros(t)              microseconds since 1970 of a TIMESTAMP, whose session zone is UTC
-    text_matches(s, p)     whether a regular expression is found in a text
     fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
                            narrow down what is then compared exactly
 """

@@ -19,7 +19,6 @@ _VOCABULARY = (
     "CREATE TEMP MACRO whole_div(a, b) AS CAST(a AS BIGINT) // CAST(b AS BIGINT)",
     "CREATE TEMP MACRO wide(x) AS CAST(x AS HUGEINT)",
     "CREATE TEMP MACRO micros(t) AS epoch_us(t)",
-    "CREATE TEMP MACRO text_matches(s, p) AS regexp_matches(s, p)",
     "CREATE TEMP MACRO fingerprint(s, t) AS hash(s, t)",
 )
 

@@ -218,8 +218,8 @@ def load_spec(path: Path) -> CampaignSpec:
 
 def _describe(problem: Any) -> str:
     location = [str(part) for part in problem["loc"]] or ["campaign file"]
-    where = f"[{'.'.join(location[:-1])}] {location[-1]}" if len(location) > 1 else f"{location}"
-    where = where.replace("['", "[").replace("']", "]")
+    *sections, key = location
+    where = f"[{'.'.join(sections)}] {key}" if sections else f"[{key}]"
     kind, value = problem["type"], problem["input"]
     if kind == "extra_forbidden":
         return f"{where}: unknown key.{did_you_mean(location[-1], _siblings(location))} Remove it"

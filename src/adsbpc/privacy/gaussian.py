@@ -17,7 +17,9 @@ from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
 from adsbpc.privacy.randomness import Integers, Randomness, check_scale
 from adsbpc.privacy.sensitivity import histogram_squared, totals_squared
 
-# Leaves room for noise: a sum that wrapped around would show the exact total.
+# Larger totals are cut off here, which leaves room for noise: a sum that wrapped around would show
+# the exact total. Cutting moves no two totals further apart, so the sensitivity stays, and unlike
+# an error it tells nothing.
 _LARGEST_VALUE = 2**60
 
 
@@ -63,8 +65,7 @@ def _noisy(
     exact = np.asarray(values)
     if not np.issubdtype(exact.dtype, np.integer):
         raise PrivacyError(f"values of type {exact.dtype}: expected integers on the grid")
-    if exact.size and int(np.abs(exact).max()) > _LARGEST_VALUE:
-        raise PrivacyError("a total is above 2**60 grid units: use a coarser metric")
     scale = check_scale(gaussian_scale(sensitivity, rho))
     noise = randomness.gaussian(scale, exact.size)
-    return Noisy(exact.astype(np.int64) + noise, scale, gaussian_cost(sensitivity, scale))
+    kept = np.clip(exact.astype(np.int64), -_LARGEST_VALUE, _LARGEST_VALUE)
+    return Noisy(kept + noise, scale, gaussian_cost(sensitivity, scale))
