@@ -14,8 +14,8 @@ from adsbpc.contributions import ArrayContributions
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms import State, expected_errors, split_of
 from adsbpc.mechanisms.bounds import HISTOGRAM_EDGES, HistogramTracker
+from adsbpc.model import PICO_RHO, Adjacency
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import Adjacency
 from adsbpc.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms.campaigns import PUBLISHERS, conversions, planned, run, spec_of
 
@@ -75,14 +75,15 @@ def test_the_scale_belongs_to_the_bound() -> None:
 @pytest.mark.parametrize("tracker", TRACKERS, ids=str)
 def test_state_can_be_saved_and_resumed_at_every_slot(tracker: dict[str, Any]) -> None:
     mechanism, data = planned(12, adsbpc=tracker), busy(12)
-    straight, resumed = State(), State()
+    straight = State()
+    steps: list[dict[str, Any]] = []
     for slot in range(1, 13):
         one, straight = mechanism.release(straight, data, SeededRandomness(slot))
-        resumed = State.from_json(json.loads(json.dumps(resumed.to_json())))
-        again = planned(12, adsbpc=tracker)
-        other, resumed = again.release(resumed, data, SeededRandomness(slot))
+        resumed = State.from_steps(json.loads(json.dumps(steps)))
+        other, after = planned(12, adsbpc=tracker).release(resumed, data, SeededRandomness(slot))
+        steps.append(after.last_step())
         assert one == other
-    assert straight == resumed
+        assert straight == after
 
 
 def test_a_release_leaves_the_old_state_alone() -> None:
@@ -207,7 +208,7 @@ def test_checkpoints_share_the_budget(slots: int) -> None:
     looks = sum(tracker.is_checkpoint(slot) for slot in range(1, slots + 1))
     assert tracker.is_checkpoint(1)
     assert 1 <= looks <= 31
-    assert looks * tracker.rho_each == Fraction(3, 10)
+    assert 0 <= Fraction(3, 10) - looks * tracker.rho_each < Fraction(looks, PICO_RHO)
 
 
 def test_histogram_bins_grow() -> None:

@@ -4,6 +4,7 @@ which scale, and what is asked about users. Each test names the mistake that mak
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms import AdsBPC, SlotRelease, State
 from adsbpc.mechanisms.bounds import units
+from adsbpc.model import PICO_RHO, Adjacency
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import Adjacency
 from adsbpc.privacy import (
     exponential_epsilon,
     gaussian_scale,
@@ -45,9 +46,11 @@ def run_saved(
 ) -> tuple[list[SlotRelease], State]:
     """Run with the state saved and loaded before every slot."""
     state, releases = State(), []
+    steps: list[dict[str, Any]] = []
     for _ in range(mechanism.slots):
-        state = State.from_json(json.loads(json.dumps(state.to_json())))
+        state = State.from_steps(json.loads(json.dumps(steps)))
         release, state = mechanism.release(state, data, randomness)
+        steps.append(state.last_step())
         releases.append(release)
     return releases, state
 
@@ -181,7 +184,7 @@ def test_lost_secrets_are_refused() -> None:
     state = State()
     for _ in range(9):
         _, state = mechanism.release(state, data, RecordingRandomness())
-    lost = State.from_json({**state.to_json(), "secret": {}})
+    lost = replace(state, secret={})
     with pytest.raises(PrivacyError, match="secret state of the sparse vectors is lost"):
         mechanism.release(lost, data, RecordingRandomness())
 
@@ -199,8 +202,8 @@ def test_the_state_of_another_plan_is_refused() -> None:
 def test_a_slot_that_would_overspend_is_refused() -> None:
     mechanism, data = planned(SLOTS), surge()
     _, state = mechanism.release(State(), data, RecordingRandomness())
-    spent = State.from_json({**state.to_json(), "spent": str(Fraction(999, 1000))})
-    with pytest.raises(PrivacyError, match=r"slot 2 would spend .* only 0.001 of rho = 1 is left"):
+    spent = replace(state, spent=PICO_RHO - 1)
+    with pytest.raises(PrivacyError, match=r"slot 2 would bring what is spent to 1\.\d+, but"):
         mechanism.release(spent, data, RecordingRandomness())
 
 

@@ -1,7 +1,7 @@
 """Mechanisms: AdsBPC, planned from a campaign file and run slot by slot."""
 
 from adsbpc.mechanisms.adsbpc import AdsBPC, State
-from adsbpc.mechanisms.interface import Answer, SlotRelease
+from adsbpc.mechanisms.interface import SlotRelease
 from adsbpc.mechanisms.planning import (
     expected_errors,
     guarantee_of,
@@ -13,7 +13,6 @@ from adsbpc.mechanisms.planning import (
 
 __all__ = [
     "AdsBPC",
-    "Answer",
     "SlotRelease",
     "State",
     "expected_errors",

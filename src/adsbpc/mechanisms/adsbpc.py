@@ -7,7 +7,8 @@ other than the one that scales the noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -18,21 +19,23 @@ import numpy as np
 from adsbpc.contributions.interface import Contributions
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector, units
-from adsbpc.mechanisms.interface import Answer, SlotRelease
-from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.privacy import Randomness, composed, noisy_totals
-from adsbpc.workloads import Workload
+from adsbpc.mechanisms.interface import SlotRelease
+from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.release import Estimate
+from adsbpc.privacy import Randomness, noisy_totals
+from adsbpc.workloads import Workload, per_slot, prefix_sums
 
 
 @dataclass(frozen=True)
 class State:
-    """What one slot leaves to the next. `secret` must stay secret; the rest may be published.
+    """What one slot leaves to the next, in lists with an entry per slot. `secret` must stay
+    secret; the rest may be published.
 
-    `plan` is the fingerprint of the plan that it belongs to, `spent` what was charged so far.
+    `plan` is the fingerprint of the plan that it belongs to, `spent` the pico-rho charged so far.
     """
 
     plan: str = ""
-    spent: Fraction = Fraction(0)
+    spent: int = 0
     bounds: list[int] = field(default_factory=list)
     values: list[list[int]] = field(default_factory=list)
     scales: list[float] = field(default_factory=list)
@@ -43,21 +46,33 @@ class State:
     def next_slot(self) -> int:
         return len(self.values) + 1
 
-    def to_json(self) -> dict[str, Any]:
+    def last_step(self) -> dict[str, Any]:
+        """What the last slot added, for JSON. A year of hours is kept as its steps, not as a
+        year of whole states."""
         return {
             "plan": self.plan,
-            "spent": str(self.spent),
-            "bounds": self.bounds,
-            "values": self.values,
-            "scales": [scale.hex() for scale in self.scales],
-            "histograms": self.histograms,
+            "spent": self.spent,
+            "bound": self.bounds[-1],
+            "values": self.values[-1],
+            "scale": self.scales[-1].hex(),
+            "histogram": self.histograms[-1],
             "secret": self.secret,
         }
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> State:
-        scales = [float.fromhex(scale) for scale in saved["scales"]]
-        return cls(**{**saved, "spent": Fraction(saved["spent"]), "scales": scales})
+    def from_steps(cls, steps: Sequence[dict[str, Any]]) -> State:
+        """The state after all of these slots, in order."""
+        if not steps:
+            return cls()
+        return cls(
+            steps[-1]["plan"],
+            steps[-1]["spent"],
+            [step["bound"] for step in steps],
+            [step["values"] for step in steps],
+            [float.fromhex(step["scale"]) for step in steps],
+            [step["histogram"] for step in steps],
+            steps[-1]["secret"],
+        )
 
 
 @dataclass(frozen=True)
@@ -100,26 +115,26 @@ class AdsBPC:
                 f"the saved state belongs to another plan than this one (slot {slot}): go on with "
                 "the plan that it was made with"
             )
-        bound, state, charges = self._bound(slot, state, contributions, randomness)
+        bound, histogram, secret, charges = self._bound(slot, state, contributions, randomness)
         totals = contributions.totals(slot, units(bound))
         noisy = noisy_totals(
             totals, units(bound), self.slot_rho[slot - 1], self.guarantee.adjacency, randomness
         )
-        charges.append(Charge("measurement", noisy.cost))
-        requested = composed([charge.rho for charge in charges])
-        if state.spent + requested > self.guarantee.rho:
+        charges.append(Charge.for_cost("measurement", noisy.cost))
+        spent = state.spent + sum(charge.pico_rho for charge in charges)
+        if Fraction(spent, PICO_RHO) > self.guarantee.rho:
             raise PrivacyError(
-                f"slot {slot} would spend {float(requested):.6g}, but only "
-                f"{float(self.guarantee.rho - state.spent):.6g} of rho = "
-                f"{float(self.guarantee.rho):g} is left"
+                f"slot {slot} would bring what is spent to {spent / PICO_RHO:.12g}, but rho = "
+                f"{float(self.guarantee.rho):g} is promised"
             )
-        state = replace(
-            state,
-            plan=self.fingerprint,
-            spent=state.spent + requested,
-            bounds=[*state.bounds, bound],
-            values=[*state.values, [int(value) for value in noisy.values]],
-            scales=[*state.scales, noisy.scale],
+        state = State(
+            self.fingerprint,
+            spent,
+            [*state.bounds, bound],
+            [*state.values, [int(value) for value in noisy.values]],
+            [*state.scales, noisy.scale],
+            [*state.histograms, histogram],
+            secret,
         )
         released = SlotRelease(
             slot,
@@ -128,50 +143,55 @@ class AdsBPC:
             noisy.scale,
             randomness.source,
             tuple(charges),
-            self.answers(state),
+            tuple(answer for workload in self.workloads for answer in self._due(workload, state)),
+            self._due(per_slot(self.slots), state),
+            self._due(prefix_sums(self.slots), state),
         )
         return released, state
 
     def _bound(
         self, slot: int, state: State, contributions: Contributions, randomness: Randomness
-    ) -> tuple[int, State, list[Charge]]:
+    ) -> tuple[int, list[int], dict[str, list[int]], list[Charge]]:
+        """The bound, the histogram it was read from if there is a new one, the secret state
+        afterwards, and what was charged."""
         tracker = self.tracker
         if isinstance(tracker, QuantileAndSparseVector):
             bound, secret, charges = tracker.next_bound(
                 slot, state.bounds, state.secret, contributions, randomness
             )
-            return bound, replace(state, secret=secret), charges
+            return bound, [], secret, charges
         if isinstance(tracker, HistogramTracker):
+            histogram: list[int] = []
             charges = []
             if tracker.is_checkpoint(slot):
                 histogram, charge = tracker.look(slot, contributions, randomness)
-                state = replace(state, histograms=[*state.histograms, histogram])
                 charges.append(charge)
-            return tracker.choose(state.histograms, _concentration(state)), state, charges
+            seen = [counts for counts in (*state.histograms, histogram) if counts]
+            return tracker.choose(seen, _concentration(state)), histogram, {}, charges
         assert self.fixed_bound is not None
-        return self.fixed_bound, state, []
+        return self.fixed_bound, [], {}, []
 
-    def answers(self, state: State) -> tuple[Answer, ...]:
+    def _due(self, workload: Workload, state: State) -> tuple[Estimate, ...]:
         """Answers to every query that is due at the last released slot, with exact variances."""
         slot = state.next_slot - 1
+        due = np.flatnonzero(workload.slots == slot)
+        if not due.size:
+            return ()
         values = np.array(state.values, dtype=np.float64) * self.unit_value
         variances = np.zeros(self.slots)
         variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
-        found = []
-        for workload in self.workloads:
-            due = np.flatnonzero(workload.slots == slot)
-            answered, spread = workload.answers(values), np.sqrt(workload.variances(variances))
-            for row in due:
-                for column, publisher in enumerate(self.publishers):
-                    found.append(
-                        Answer(
-                            workload.names[row],
-                            publisher,
-                            float(answered[row, column]),
-                            float(spread[row]),
-                        )
-                    )
-        return tuple(found)
+        answered, spread = workload.answers(values), np.sqrt(workload.variances(variances))
+        return tuple(
+            Estimate(
+                publisher,
+                workload.names[row],
+                float(answered[row, column]),
+                float(spread[row]),
+                workload.span(row),
+            )
+            for row in map(int, due)
+            for column, publisher in enumerate(self.publishers)
+        )
 
 
 def _concentration(state: State) -> float:

@@ -5,7 +5,7 @@ A bound is a function of released values only: whatever looks at users goes thro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
@@ -14,7 +14,7 @@ import numpy as np
 from adsbpc.contributions.interface import Contributions
 from adsbpc.errors import PrivacyError
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import Adjacency, Charge
+from adsbpc.model.guarantee import Adjacency, Charge, affordable
 from adsbpc.model.release_spec import AdsBPCSection
 from adsbpc.privacy import (
     Randomness,
@@ -79,7 +79,7 @@ class QuantileAndSparseVector:
     def first_bound(
         self, slot: int, contributions: Contributions, randomness: Randomness
     ) -> tuple[int, Charge]:
-        rho = self.rho_first / self._first_slots
+        rho = affordable(self.rho_first / self._first_slots)
         limit = self.section.quantile_limit
         if limit == "none":
             epsilon = pure_epsilon(rho)
@@ -87,16 +87,16 @@ class QuantileAndSparseVector:
                 lambda r: int(contributions.histogram(slot, [units(r)])[0]),
                 self._share, epsilon, randomness,
             )  # fmt: skip
-            return bound, Charge("quantile", pure_cost(epsilon))
+            return bound, Charge.for_cost("quantile", pure_cost(epsilon))
         epsilon = exponential_epsilon(rho)
         counts = contributions.histogram(slot, _edges(range(1, limit + 1)))
         counts[-2] += counts[-1]
         bound = private_quantile(counts[:-1], self._share, epsilon, randomness)
-        return bound, Charge("quantile", exponential_cost(epsilon))
+        return bound, Charge.for_cost("quantile", exponential_cost(epsilon))
 
     def _start(self, randomness: Randomness) -> SparseVector:
         return SparseVector.start(
-            pure_epsilon(self.rho_track / 2),
+            pure_epsilon(affordable(self.rho_track / 2)),
             self.section.max_reports,
             randomness,
             monotone=counts_are_monotone(self.adjacency),
@@ -119,7 +119,7 @@ class QuantileAndSparseVector:
             # Both thresholds are drawn once, before the first query, and paid for then.
             up, down = self._start(randomness), self._start(randomness)
             spent = pure_cost(up.scales.epsilon) + pure_cost(down.scales.epsilon)
-            charges.append(Charge("sparse vector", spent))
+            charges.append(Charge.for_cost("sparse vector", spent))
         elif secret.keys() != {"up", "down"}:
             raise PrivacyError(
                 f"slot {slot}: the secret state of the sparse vectors is lost, and drawing it anew "
@@ -148,7 +148,7 @@ class QuantileAndSparseVector:
 
     def _resume(self, reports_left: int, threshold_noise: int) -> SparseVector:
         scales = sparse_vector_scales(
-            pure_epsilon(self.rho_track / 2),
+            pure_epsilon(affordable(self.rho_track / 2)),
             self.section.max_reports,
             monotone=counts_are_monotone(self.adjacency),
         )
@@ -168,8 +168,10 @@ class HistogramTracker:
     rho: Fraction
     slots: int
     publishers: int
-    noise_variance: float
-    slots_per_answer: float
+    # Left out of the plan's fingerprint: they steer post-processing only, and their last digits
+    # may change with the solver.
+    noise_variance: float = field(repr=False)
+    slots_per_answer: float = field(repr=False)
 
     @property
     def _step(self) -> int:
@@ -180,14 +182,14 @@ class HistogramTracker:
 
     @property
     def rho_each(self) -> Fraction:
-        return self.rho / (1 + (self.slots - 1) // self._step)
+        return affordable(self.rho / (1 + (self.slots - 1) // self._step))
 
     def look(
         self, slot: int, contributions: Contributions, randomness: Randomness
     ) -> tuple[list[int], Charge]:
         counts = contributions.histogram(slot, _edges(HISTOGRAM_EDGES))
         noisy = noisy_histogram(counts, self.rho_each, self.adjacency, randomness)
-        return [int(value) for value in noisy.values], Charge("histogram", noisy.cost)
+        return [int(value) for value in noisy.values], Charge.for_cost("histogram", noisy.cost)
 
     def choose(self, histograms: list[list[int]], concentration: float) -> int:
         """The bound with the least expected square error per publisher, bias counted more.

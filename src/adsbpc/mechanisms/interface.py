@@ -5,23 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adsbpc.model.guarantee import Charge
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A query's noisy answer for one publisher, in the campaign's metric."""
-
-    query: str
-    publisher: str
-    value: float
-    standard_error: float
+from adsbpc.model.release import Estimate
 
 
 @dataclass(frozen=True)
 class SlotRelease:
     """Everything about a slot that may be published, and what it cost.
 
-    `values` are noisy totals per publisher in grid units: integers before any scaling.
+    `values` are noisy totals per publisher in grid units: integers before any scaling. `answers`
+    are to the workload; the totals of this slot, and from the first slot to this one, are there
+    whatever the workload.
     """
 
     slot: int
@@ -30,4 +23,6 @@ class SlotRelease:
     scale: float
     randomness: str
     charges: tuple[Charge, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[Estimate, ...]
+    slot_totals: tuple[Estimate, ...]
+    running_totals: tuple[Estimate, ...]

@@ -10,7 +10,7 @@ from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import Guarantee
+from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.spec import CampaignSpec
 from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
@@ -27,9 +27,6 @@ from adsbpc.workloads import (
     slot_ranges,
 )
 from adsbpc.workloads.queries import Reals
-
-# Shares of the budget are cut down to multiples of this, so that their sum is exact.
-_SHARE_GRID = 2**48
 
 
 def guarantee_of(spec: CampaignSpec) -> Guarantee:
@@ -90,18 +87,22 @@ def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
 
 
 def slot_budgets(rho: Fraction, slot_variances: Reals) -> tuple[Fraction, ...]:
-    """Each slot's exact part of rho, in proportion to 1 / variance, rounded down."""
+    """Each slot's part of rho in whole pico-rho, in proportion to 1 / variance, rounded down."""
     shares = (1 / slot_variances) / (1 / slot_variances).sum()
-    parts = [max(1, int(share * _SHARE_GRID)) for share in shares]
-    excess = sum(parts) - _SHARE_GRID
+    whole = int(affordable(rho) * PICO_RHO)
+    parts = [max(1, int(share * whole)) for share in shares]
+    excess = sum(parts) - whole
     if excess > 0:
         parts[int(np.argmax(parts))] -= excess
-    budgets = tuple(rho * Fraction(part, _SHARE_GRID) for part in parts)
+    budgets = tuple(Fraction(part, PICO_RHO) for part in parts)
+    assert min(parts) > 0
     assert composed(list(budgets)) <= rho
     return budgets
 
 
-def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
+def plan_adsbpc(spec: CampaignSpec, slot_rho: tuple[Fraction, ...] | None = None) -> AdsBPC:
+    """The mechanism of a campaign file. A running campaign goes on with the `slot_rho` that it
+    started with, whose last digits another version of the solver might not find again."""
     guarantee, split = guarantee_of(spec), split_of(spec)
     section = privacy_of(spec).adsbpc
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
@@ -109,8 +110,11 @@ def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
-    objective = objective_of(spec.workload[0])
-    variances = objective.scales(workloads[0], float(split["measurement"])).variances
+    if slot_rho is None:
+        objective = objective_of(spec.workload[0])
+        scales = objective.scales(workloads[0], float(split["measurement"]))
+        slot_rho = slot_budgets(split["measurement"], scales.variances)
+    variances = np.array([1 / (2 * float(rho)) for rho in slot_rho])
     publishers = spec.reported_publishers
     slots = spec.campaign.slots
     tracker: QuantileAndSparseVector | HistogramTracker | None = None
@@ -136,7 +140,7 @@ def plan_adsbpc(spec: CampaignSpec) -> AdsBPC:
     return AdsBPC(
         guarantee,
         publishers,
-        slot_budgets(split["measurement"], variances),
+        slot_rho,
         tracker,
         section.bound,
         workloads,

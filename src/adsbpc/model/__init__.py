@@ -1,17 +1,24 @@
 """The frozen vocabulary: campaign spec, slots, the integer grid."""
 
 from adsbpc.model.grid import OTHER_PUBLISHER, UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import Adjacency, Charge, Guarantee
+from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
+from adsbpc.model.release import ChargeLine, Estimate, Release
 from adsbpc.model.slots import SlotGrid, SlotRun
 from adsbpc.model.spec import CampaignSpec, load_spec
 
 __all__ = [
     "OTHER_PUBLISHER",
+    "PICO_RHO",
     "UNITS_PER_CONVERSION",
     "Adjacency",
+    "Budget",
     "CampaignSpec",
     "Charge",
+    "ChargeLine",
+    "Estimate",
     "Guarantee",
+    "Promise",
+    "Release",
     "SlotGrid",
     "SlotRun",
     "load_spec",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil, floor
+
+# Budgets are whole numbers of pico-rho, so that charges add up in integers.
+PICO_RHO = 10**12
 
 
 class Adjacency(StrEnum):
@@ -29,8 +33,51 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """A guarantee, and what it means as (epsilon, delta)."""
+
+    guarantee: Guarantee
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent and how much was, in whole pico-rho."""
+
+    limit_pico_rho: int
+    spent_pico_rho: int
+
+    @property
+    def limit(self) -> Fraction:
+        return Fraction(self.limit_pico_rho, PICO_RHO)
+
+    @property
+    def spent(self) -> Fraction:
+        return Fraction(self.spent_pico_rho, PICO_RHO)
+
+    @property
+    def left(self) -> Fraction:
+        return self.limit - self.spent
+
+
+@dataclass(frozen=True)
 class Charge:
-    """A part of a release and what it costs in zCDP, exactly."""
+    """A part of a release and what it is charged, in whole pico-rho of zCDP."""
 
     part: str
-    rho: Fraction
+    pico_rho: int
+
+    @classmethod
+    def for_cost(cls, part: str, cost: Fraction) -> Charge:
+        """The cost, rounded up."""
+        return cls(part, ceil(cost * PICO_RHO))
+
+    @property
+    def rho(self) -> Fraction:
+        return Fraction(self.pico_rho, PICO_RHO)
+
+
+def affordable(rho: Fraction) -> Fraction:
+    """A budget rounded down to whole pico-rho: a cost within it is charged no more than it."""
+    return Fraction(floor(rho * PICO_RHO), PICO_RHO)

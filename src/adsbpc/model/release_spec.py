@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adsbpc.model.guarantee import Adjacency
+from adsbpc.model.guarantee import PICO_RHO, Adjacency
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 # Wide enough for any use, and narrow enough that no product of them leaves floating point.
@@ -52,7 +52,10 @@ class AdsBPCSection(_Section):
 
 
 class PrivacySection(_Section):
+    """`scope_rho` is the budget of the whole scope; this campaign's own if left out."""
+
     rho: Moderate | None = None
+    scope_rho: Moderate | None = None
     epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -63,6 +66,10 @@ class PrivacySection(_Section):
     def _one_budget(self) -> Self:
         if (self.rho is None) == (self.epsilon is None):
             raise ValueError("give either rho, or epsilon and delta")
+        for key in ("rho", "scope_rho"):
+            budget = getattr(self, key)
+            if budget is not None and (Fraction(str(budget)) * PICO_RHO).denominator != 1:
+                raise ValueError(f"{key} = {budget}: expected at most twelve decimals")
         if self.epsilon is not None and "delta" not in self.model_fields_set:
             raise ValueError("epsilon needs delta, for example delta = 1e-6")
         return self

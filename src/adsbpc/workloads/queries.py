@@ -33,6 +33,9 @@ class Workload(Protocol):
     @property
     def slots(self) -> Integers: ...
 
+    def span(self, row: int) -> tuple[int, int] | None:
+        """(first, last) if query j is the sum over those slots."""
+
     def column_weights(self, weights_squared: Reals) -> Reals:
         """sum_j gamma_j^2 Q_ji^2, for every slot i."""
 
@@ -59,6 +62,9 @@ class RangeSums:
     @property
     def slots(self) -> Integers:
         return self.last
+
+    def span(self, row: int) -> tuple[int, int]:
+        return int(self.first[row]), int(self.last[row])
 
     def column_weights(self, weights_squared: Reals) -> Reals:
         steps = np.zeros(self.slot_count + 1)
@@ -110,6 +116,9 @@ class MatrixQueries:
                 )
             if not self.matrix[row].any():
                 raise WorkloadError(f"query {self.names[row]!r} is all zeros: remove it")
+
+    def span(self, row: int) -> None:
+        return None
 
     def column_weights(self, weights_squared: Reals) -> Reals:
         return np.asarray(weights_squared @ self.matrix**2)
