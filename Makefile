@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
+# Modules that are compiled once make every later command start sooner.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test check format bench lock clean
 
 help:

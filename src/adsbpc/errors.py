@@ -4,7 +4,10 @@ AdsbpcError
 ├── SpecError        the campaign file is wrong                     (exit code 2)
 ├── SourceError      an events file, table or schema cannot be used (exit code 1)
 ├── EngineError      the engine failed while running a named step   (exit code 1)
-├── ContributionError  contributions break the interface's rules  (exit code 1)
+├── ContributionError  contributions break the interface's rules    (exit code 1)
+├── LedgerError      the ledger refuses, or cannot be used           (exit code 1)
+│   └── BudgetError  a charge would pass what was promised          (exit code 1)
+├── ReleaseError     a slot cannot be released now                  (exit code 1)
 ├── PrivacyError     a privacy parameter or a budget is refused     (exit code 2)
 └── WorkloadError    a workload or an objective makes no sense      (exit code 2)
 
@@ -45,6 +48,25 @@ class EngineError(AdsbpcError):
 
 
 class ContributionError(AdsbpcError):
+    pass
+
+
+class LedgerError(AdsbpcError):
+    pass
+
+
+class BudgetError(LedgerError):
+    """Amounts are in rho."""
+
+    def __init__(self, whose: str, requested: float, spent: float, left: float, to_do: str) -> None:
+        self.requested, self.spent, self.left = requested, spent, left
+        super().__init__(
+            f"{whose}: requested {requested:.12g}, spent {spent:.12g}, left {left:.12g} (rho). "
+            f"{to_do}"
+        )
+
+
+class ReleaseError(AdsbpcError):
     pass
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsbpc.attribution.reference import Conversion, Impression
-from adsbpc.campaign import attribute, contribute
+from adsbpc.campaign import attribute, contributed
 from adsbpc.contributions import contributions_sql
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
@@ -30,11 +30,11 @@ def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path
     )
     spec = world.write(tmp_path)
     attribute(spec, engine)
-    contributions = contribute(spec, engine)
     slot = spec.grid.slot_of(NOON)
     assert slot is not None
-    assert contributions.publishers == ("P-1", "P-2", "other")
-    assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
+    with contributed(spec, engine) as contributions:
+        assert contributions.publishers == ("P-1", "P-2", "other")
+        assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
     rows = engine.rows(
         "rows",
         "SELECT publisher_index, weight FROM"

@@ -1,14 +1,22 @@
 """Campaigns: the steps from a campaign file to what is released, in order."""
 
-from adsbpc.campaign.data_path import attribute, check_targets, contribute, write_credits
+from adsbpc.campaign.campaign import Campaign, Status
+from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
 from adsbpc.campaign.plan import ExpectedError, Plan, plan
+from adsbpc.campaign.release import Released, Running, release_slot, start
 
 __all__ = [
+    "Campaign",
     "ExpectedError",
     "Plan",
+    "Released",
+    "Running",
+    "Status",
     "attribute",
     "check_targets",
-    "contribute",
+    "contributed",
     "plan",
+    "release_slot",
+    "start",
     "write_credits",
 ]

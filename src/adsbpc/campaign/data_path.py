@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -31,11 +33,19 @@ def attribute(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> Ev
     return events
 
 
-def contribute(spec: CampaignSpec, engine: Engine) -> EngineContributions:
-    """Put the view `credits` on the integer grid, in a table of its own."""
+@contextmanager
+def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributions]:
+    """The view `credits` on the integer grid, in a table that is dropped at the end."""
     table = f"contributions_{next(_TABLES)}"
     engine.table(table, contributions_sql(spec, "credits"))
-    return EngineContributions(engine, table, spec.campaign.slots, spec.reported_publishers)
+    contributions = EngineContributions(
+        engine, table, spec.campaign.slots, spec.reported_publishers
+    )
+    try:
+        yield contributions
+    finally:
+        contributions.close()
+        engine.drop(table)
 
 
 def write_credits(engine: Engine, path: Path) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from adsbpc.cli.numbers import rounded_down, rounded_up
 from adsbpc.errors import PrivacyError
 from adsbpc.privacy import epsilon_of, epsilon_of_gaussian, exact_rho, rho_of
+from adsbpc.report.numbers import rounded_down, rounded_up
 
 
 def run(

@@ -77,6 +77,90 @@ def plan(
 
 
 @app.command()
+def init(
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Where to write it.", show_default=True)
+    ] = Path("campaign.toml"),
+    name: Annotated[str, typer.Option(help="Name of the campaign.")] = "my-campaign",
+    advertiser: Annotated[str, typer.Option(help="Its id in the events.")] = "Ad-1",
+    start: Annotated[
+        str | None, typer.Option(metavar="DATE", help="First day; the first of this month if left.")
+    ] = None,
+    slots: Annotated[int, typer.Option(min=1, max=8_784, help="How many days.")] = 31,
+    publishers: Annotated[
+        list[str] | None, typer.Option("--publisher", help="A publisher's id; repeat for more.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented campaign file to start from."""
+    from adsbpc.cli.init import run
+
+    run(file, name, advertiser, start, slots, publishers or ["P-1", "P-2"], as_json)
+
+
+@app.command()
+def release(
+    file: CampaignFile,
+    slot: Annotated[int | None, typer.Option(help="Only this slot.")] = None,
+    through: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="All slots up to this date, in the campaign's zone."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a slot, on a line of its own.")
+    ] = False,
+) -> None:
+    """Release what is due, in order, and charge the ledger. Safe to repeat and to kill.
+
+    A slot is due when it is over. One that was released before is returned as it was: it is never
+    drawn or charged again.
+    """
+    from adsbpc.cli.release import run
+
+    run(file, slot, through, as_json)
+
+
+@app.command()
+def status(
+    file: CampaignFile,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that no entry of the ledger was changed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which slots are released, what is spent and left, and the bound in force."""
+    from adsbpc.cli.status import run
+
+    run(file, verify, as_json)
+
+
+@app.command()
+def report(
+    file: CampaignFile,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="html, csv, parquet or json; a table here if left out."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write it; report.FORMAT if left out."),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    adjusted: Annotated[
+        bool,
+        typer.Option("--adjusted", help="Totals that never fall, counts that are never negative."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON object.")
+    ] = False,
+) -> None:
+    """Show released values with intervals, or write them to a page or a file."""
+    from adsbpc.cli.report import run
+
+    run(file, format_, out, level, adjusted, as_json)
+
+
+@app.command()
 def budget(
     rho: Annotated[float | None, typer.Option(help="zCDP budget.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Convert from this epsilon to rho.")] = None,
@@ -95,7 +179,7 @@ def budget(
 @app.command()
 def demo(
     directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="Where to write the events.")
+        Path, typer.Option("--directory", metavar="DIR", help="Where to write everything.")
     ] = Path("demo"),
     users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
     slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
@@ -103,7 +187,10 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Make up a month of events and release every day of it with noise."""
+    """Make up a month of events, release every day of it, and write a report.
+
+    Starting again in the same folder replaces the demo that is there.
+    """
     from adsbpc.cli.demo import run
 
     run(directory, users, slots, model, seed, as_json)

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from adsbpc.campaign import Plan, plan
-from adsbpc.cli.numbers import rounded_up
 from adsbpc.model import load_spec
+from adsbpc.report.numbers import rounded_up
 
 _SHOWN = 40
 

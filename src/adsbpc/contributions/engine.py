@@ -70,6 +70,11 @@ class EngineContributions:
         self._user_totals = f"user_totals_{next(_INSTANCES)}"
         self._current_slot: int | None = None
 
+    def close(self) -> None:
+        """Free what is kept of the slot last asked about."""
+        self._current_slot = None
+        self._engine.drop(self._user_totals)
+
     def _rows_of(self, slot: int) -> str:
         # Rows without weight are nobody's; the caps count on weights above zero.
         rows = f"SELECT * FROM {self._relation} WHERE slot = {int(slot)} AND weight > 0"

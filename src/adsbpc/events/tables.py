@@ -57,6 +57,13 @@ class EventTables:
         )
         return {(source, reason): count for source, reason, count in found}
 
+    def conversions(self) -> int:
+        """Good conversions in the slots that were read: for the operator, never for a report."""
+        ((count,),) = self.engine.rows(
+            "count conversions", "SELECT count(*) FROM clean_conversions"
+        )
+        return int(count)
+
     def write_quarantine(self, path: Path) -> None:
         self.engine.write_parquet("write quarantine", "SELECT * FROM quarantine", path)
 

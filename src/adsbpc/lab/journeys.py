@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,7 @@ CHANNELS = (
 
 
 @dataclass(frozen=True)
-class Campaign:
+class MadeUp:
     """Where the files of a made-up campaign stand."""
 
     spec: Path
@@ -51,7 +52,7 @@ class Campaign:
 
 def make_campaign(
     directory: Path, users: int, slots: int, seed: int, model: str, engine: str = "duckdb"
-) -> Campaign:
+) -> MadeUp:
     """Write impressions, conversions and a campaign file that measures them."""
     import duckdb
 
@@ -61,6 +62,7 @@ def make_campaign(
     except OSError as error:
         raise SpecError(f"{directory}: cannot be made a folder ({error}). Give another") from None
     spec = directory / "campaign.toml"
+    _remove_earlier(directory, spec)
     spec.write_text(_spec_text(slots, model, engine), encoding="utf-8")
     grid = SlotGrid(_START, slots, "1d", "UTC")
     impressions = _impressions(rng, users, grid)
@@ -74,9 +76,25 @@ def make_campaign(
                 [f"{directory / name}.parquet"],
             )
             connection.unregister("generated")
-    return Campaign(spec, len(impressions["user_id"]), len(conversions["user_id"]))
+    return MadeUp(spec, len(impressions["user_id"]), len(conversions["user_id"]))
 
 
+def _remove_earlier(directory: Path, spec: Path) -> None:
+    """Make room for a new demo where an earlier one stands. A ledger is never deleted but here,
+    where it protects nobody; a campaign file that was not made up here is left alone."""
+    if not spec.exists():
+        return
+    text = spec.read_text(encoding="utf-8", errors="replace")
+    if not text.startswith(_MADE_UP):
+        raise SpecError(
+            f"{spec}: is not the file of a demo, and would be written over. Give another folder"
+        )
+    for name in ("adsbpc-ledger.sqlite", "adsbpc-ledger.sqlite-wal", "adsbpc-ledger.sqlite-shm"):
+        (directory / name).unlink(missing_ok=True)
+    shutil.rmtree(directory / "adsbpc-releases", ignore_errors=True)
+
+
+_MADE_UP = "# Made up by adsbpc demo"
 _START = np.datetime64("2026-03-01").astype(object)
 
 _Columns = dict[str, NDArray[np.generic]]
@@ -150,7 +168,9 @@ def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Colu
 
 def _spec_text(slots: int, model: str, engine: str) -> str:
     publishers = ", ".join(f'"{channel.name}"' for channel in CHANNELS[:-2])
-    return f"""[campaign]
+    return f"""{_MADE_UP}: nobody in these events is real, so the ledger may be thrown away.
+
+[campaign]
 name = "spring-shoes"
 scope = "demo"
 advertiser = "shoes"

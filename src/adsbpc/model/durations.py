@@ -33,3 +33,13 @@ def parse_duration(text: object) -> int:
     if duration > LONGEST_DURATION:
         raise ValueError(f"expected at most {LONGEST_DURATION // MICROSECONDS_PER_DAY}d")
     return duration
+
+
+def duration_text(microseconds: int) -> str:
+    """A duration as the campaign file would have it, in the largest unit that divides it.
+
+    >>> duration_text(parse_duration("48h"))
+    '2d'
+    """
+    unit = next(u for u, length in _UNITS.items() if microseconds % length == 0)
+    return f"{microseconds // _UNITS[unit]}{unit}"

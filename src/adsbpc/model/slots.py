@@ -71,6 +71,19 @@ class SlotGrid:
             return None
         return bisect_right(self.boundaries, moment)
 
+    def last_ended(self, moment: int) -> int:
+        """Number of the last slot that is over at an instant; 0 before the first one ends."""
+        return max(0, bisect_right(self.boundaries, moment) - 1)
+
+    def bounds_text(self, slot: int) -> tuple[str, str]:
+        """Start and end of a slot in ISO 8601, in the campaign's time zone."""
+        zone = ZoneInfo(self.timezone)
+        start, end = (
+            (_EPOCH + timedelta(microseconds=edge)).astimezone(zone).isoformat()
+            for edge in self.boundaries[slot - 1 : slot + 1]
+        )
+        return start, end
+
     @cached_property
     def runs(self) -> tuple[SlotRun, ...]:
         """The slots grouped by length; a year of days has one run per daylight-saving change."""

@@ -14,12 +14,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationError,
     model_validator,
 )
 
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.model.durations import parse_duration
+from adsbpc.model.durations import duration_text, parse_duration
 from adsbpc.model.grid import OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.slots import SlotGrid
@@ -33,9 +34,17 @@ def _known_zone(name: str) -> str:
     return name
 
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("expected no line breaks or other control characters")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 Zone = Annotated[str, AfterValidator(_known_zone)]
-Duration = Annotated[int, BeforeValidator(parse_duration)]
+Duration = Annotated[
+    int, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
+]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 ModelName = Literal["last_touch", "first_touch", "uniform", "time_decay", "position"]
 EngineName = Literal["duckdb", "spark"]
@@ -150,6 +159,12 @@ class EngineSection(_Section):
     options: dict[str, str | int | bool] = {}
 
 
+class LedgerSection(_Section):
+    """A SQLite file beside the campaign file, or a URL that starts with postgresql://."""
+
+    location: Name = "adsbpc-ledger.sqlite"
+
+
 class CampaignSpec(_Section):
     """One campaign file. `directory` is where its relative paths start."""
 
@@ -159,6 +174,7 @@ class CampaignSpec(_Section):
     privacy: PrivacySection | None = None
     workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = (WorkloadSection(),)
     engine: EngineSection = EngineSection()
+    ledger: LedgerSection = LedgerSection()
     directory: Path = Field(default=Path(), exclude=True)
 
     @model_validator(mode="after")
@@ -201,7 +217,7 @@ def load_spec(path: Path) -> CampaignSpec:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(
-            f"{path}: no such campaign file. Check the path, or start from docs/campaign.md"
+            f"{path}: no such campaign file. Check the path, or write one with: adsbpc init {path}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read ({error}). Check the path and rights") from None

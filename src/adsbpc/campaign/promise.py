@@ -1,0 +1,82 @@
+"""What a campaign file promises: the keys that may not change once the campaign has started."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel
+
+from adsbpc.errors import LedgerError
+from adsbpc.mechanisms import guarantee_of, privacy_of
+from adsbpc.model import CampaignSpec
+from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.spec import AttributionSection, CampaignSection
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "campaign": CampaignSection,
+    "attribution": AttributionSection,
+    "privacy": PrivacySection,
+    "workload": WorkloadSection,
+}
+
+
+def promise_of(spec: CampaignSpec) -> dict[str, Any]:
+    """Whom it protects, how much, and what the released figures mean.
+
+    Where events are read from, with which engine, and which further queries are answered may
+    change: that is left out. Which column holds the user is the unit of protection, so it is in.
+    """
+    sections = {
+        "campaign": spec.campaign,
+        "attribution": spec.attribution,
+        "privacy": privacy_of(spec),
+        "workload": spec.workload[0],
+    }
+    promise = {
+        name: section.model_dump(mode="json", exclude_unset=True)
+        for name, section in sections.items()
+    }
+    promise["privacy"].pop("scope_rho", None)
+    promise["exact"] = {
+        "rho": str(guarantee_of(spec).rho),
+        "user_id of impressions": spec.events.impression_columns.user_id,
+        "user_id of conversions": spec.events.conversion_columns.user_id,
+        "queries of the matrix": _matrix(spec),
+    }
+    return promise
+
+
+def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -> None:
+    """Refuse a campaign file that promises something else than the campaign started with."""
+    before, after = _flat(started), _flat(now)
+    changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
+    if not changed:
+        return
+    lines = "\n".join(
+        f"  {key}: was {before.get(key)!r}, is now {after.get(key)!r}" for key in changed
+    )
+    raise LedgerError(
+        f"campaign {campaign!r} has started, and its file promises something else now\n{lines}\n"
+        "Put the file back as it was, or give the campaign another name: it is then a new campaign "
+        "with a budget of its own"
+    )
+
+
+def _flat(promise: dict[str, Any]) -> dict[str, Any]:
+    """One entry per key, with defaults filled in: leaving out a default changes nothing."""
+    found: dict[str, Any] = {}
+    for name, content in promise.items():
+        whole = content
+        if name in _SECTIONS:
+            whole = _SECTIONS[name].model_validate(content).model_dump(mode="json")
+        if name == "privacy" and whole["epsilon"] is None:
+            # Only a way to state rho, which is compared itself.
+            whole.pop("delta")
+        found |= {f"[{name}] {key}": value for key, value in whole.items()}
+    return found
+
+
+def _matrix(spec: CampaignSpec) -> str | None:
+    name = spec.workload[0].matrix
+    return None if name is None else sha256((spec.directory / name).read_bytes()).hexdigest()

@@ -1,0 +1,137 @@
+"""One release, step by step, exactly once.
+
+A crash before the commit publishes nothing and spends nothing; after it, everything is there and
+the next run publishes it. Must never: publish what the ledger has not committed, or draw noise
+for a slot that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from adsbpc.campaign.data_path import attribute, contributed
+from adsbpc.campaign.promise import check_promise, promise_of
+from adsbpc.campaign.published import Published
+from adsbpc.engines import Engine
+from adsbpc.errors import ReleaseError
+from adsbpc.ledger import Ledger
+from adsbpc.mechanisms import AdsBPC, SlotRelease, State, guarantee_of, plan_adsbpc, privacy_of
+from adsbpc.model import PICO_RHO, CampaignSpec, ChargeLine, Release
+from adsbpc.privacy import Randomness, exact_rho
+
+
+@dataclass(frozen=True)
+class Released:
+    """`text` is the release byte for byte; `replayed` if an earlier run made it.
+
+    `conversions` read and rows `quarantined` by (source, reason) are for the operator's log and
+    must not be published; they are None and empty for a replay.
+    """
+
+    text: str
+    replayed: bool
+    conversions: int | None = None
+    quarantined: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def release(self) -> Release:
+        return Release.from_text(self.text)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A campaign whose promise stands in the ledger, with the plan that it started with."""
+
+    spec: CampaignSpec
+    ledger: Ledger
+    published: Published
+    mechanism: AdsBPC
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.spec.campaign.scope, self.spec.campaign.name
+
+    def state(self) -> State:
+        """SECRET: the mechanism's state after everything that was committed, by anybody."""
+        self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
+        return State.from_steps(self.steps)
+
+
+def start(spec: CampaignSpec, ledger: Ledger) -> Running:
+    """Write the campaign's promise to the ledger, or hold the file to what stands there."""
+    published = Published(spec)
+    published.check(ledger)
+    key, promise = (spec.campaign.scope, spec.campaign.name), promise_of(spec)
+    limit = privacy_of(spec).scope_rho
+    scope_limit = None if limit is None else exact_rho(limit)
+    record = ledger.campaign(*key) if ledger.exists() else None
+    if record is None:
+        planned = plan_adsbpc(spec)
+        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in planned.slot_rho)
+        record = ledger.start(planned.guarantee, key[1], promise, slot_pico_rho, scope_limit)
+    else:
+        ledger.check_scope(guarantee_of(spec), scope_limit)
+    check_promise(record.promise, promise, spec.campaign.name)
+    published.remember(ledger)
+    slot_rho = tuple(Fraction(part, PICO_RHO) for part in record.slot_pico_rho)
+    return Running(spec, ledger, published, plan_adsbpc(spec, slot_rho))
+
+
+def release_slot(
+    running: Running, slot: int, engine: Callable[[], Engine], randomness: Randomness
+) -> Released:
+    """Release a slot, or return the release that it has."""
+    spec, ledger, published = running.spec, running.ledger, running.published
+
+    # 1. If the slot is committed, return what was stored: never draw again.
+    state = running.state()
+    if slot < state.next_slot:
+        stored = ledger.release(*running.key, slot)
+        assert stored is not None
+        published.publish(slot, stored)
+        return Released(stored, replayed=True)
+    if slot > state.next_slot:
+        raise ReleaseError(
+            f"slot {slot}: slots are released in order, and slot {state.next_slot} is next. "
+            f"Release that one first, or everything up to {slot} with --through"
+        )
+
+    # 2. and 3. Read the slot's events, set bad rows aside, attribute.
+    events = attribute(spec, engine(), slot)
+    read, bad = events.conversions(), events.quarantined()
+
+    # 4. Contributions on the integer grid.
+    with contributed(spec, engine()) as contributions:
+        # 5. Bounds, capped totals for every publisher of the public list, noise.
+        drawn, state = running.mechanism.release(state, contributions, randomness)
+
+    # 6. One transaction: charges, state, noisy outputs; then publish.
+    text, ours = ledger.commit(_release(spec, drawn), state.last_step())
+    published.publish(slot, text)
+    return Released(text, not ours, read, bad)
+
+
+def _release(spec: CampaignSpec, drawn: SlotRelease) -> Release:
+    starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
+    return Release(
+        scope=spec.campaign.scope,
+        campaign=spec.campaign.name,
+        slot=drawn.slot,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        metric=spec.campaign.metric,
+        bound=drawn.bound,
+        scale=drawn.scale,
+        values=drawn.values,
+        randomness=drawn.randomness,
+        charges=tuple(
+            ChargeLine(charge.part, float(charge.rho), charge.pico_rho) for charge in drawn.charges
+        ),
+        estimates=drawn.answers,
+        slot_totals=drawn.slot_totals,
+        running_totals=drawn.running_totals,
+    )

@@ -1,0 +1,88 @@
+"""`adsbpc status`: how far a campaign is, and what it has spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from adsbpc.campaign import Campaign, Status
+from adsbpc.errors import LedgerError
+from adsbpc.ledger import Verification
+from adsbpc.model import Budget
+from adsbpc.report.numbers import rounded_down, rounded_up
+
+
+def run(file: Path, verify: bool, as_json: bool) -> None:
+    campaign = Campaign.load(file)
+    checked = campaign.verify() if verify else None
+    if checked is not None and checked.problem is not None:
+        if as_json:
+            print(json.dumps({"verified": False, "problem": checked.problem}))
+        raise LedgerError(
+            f"the ledger does not verify: {checked.problem}. Release nothing more, keep a copy, "
+            "and restore it from a backup"
+        )
+    found = campaign.status()
+    if as_json:
+        print(json.dumps(_as_object(found, checked)))
+        return
+    out = Console()
+    out.print(_table(campaign, found))
+    if checked is not None:
+        out.print(
+            f"Verified: {checked.entries} entries, none changed. Note down the last hash to be "
+            f"able to show later that none was cut off:\n{checked.head}",
+            highlight=False,
+        )
+
+
+def budget_line(found: Status) -> str:
+    return f"Budget of the campaign: {_amounts(found.campaign_budget)}."
+
+
+def _amounts(budget: Budget) -> str:
+    limit, spent = rounded_down(float(budget.limit)), rounded_up(float(budget.spent))
+    return f"{spent} of rho = {limit} spent, {rounded_down(float(budget.left))} left"
+
+
+def _table(campaign: Campaign, found: Status) -> Table:
+    spec = campaign.spec.campaign
+    table = Table(title=f"Campaign {spec.name!r} of scope {spec.scope!r}", show_header=False)
+    table.add_row("released", f"{found.released} of {found.slots} slots")
+    waiting = found.over - found.released
+    if found.released == found.slots:
+        due = "nothing: the campaign is complete"
+    elif waiting > 0:
+        due = f"{waiting} slots: run adsbpc release"
+    else:
+        due = f"slot {found.released + 1}, after {spec.grid.bounds_text(found.released + 1)[1]}"
+    table.add_row("due", due)
+    table.add_row("budget of the campaign", _amounts(found.campaign_budget))
+    table.add_row("budget of the scope", _amounts(found.scope_budget))
+    bound = "none yet" if found.bound is None else f"{found.bound} conversions a person and slot"
+    table.add_row("bound in force", bound)
+    table.add_row("ledger", found.ledger)
+    return table
+
+
+def _as_object(found: Status, checked: Verification | None) -> dict[str, object]:
+    return {
+        "released": found.released,
+        "slots": found.slots,
+        "over": found.over,
+        "spent": float(found.campaign_budget.spent),
+        "left": float(found.campaign_budget.left),
+        "scope": {
+            "limit": float(found.scope_budget.limit),
+            "spent": float(found.scope_budget.spent),
+            "left": float(found.scope_budget.left),
+        },
+        "bound": found.bound,
+        "ledger": found.ledger,
+        "verified": None if checked is None else True,
+        "entries": None if checked is None else checked.entries,
+        "head": None if checked is None else checked.head,
+    }

@@ -1,0 +1,202 @@
+"""A connection to the ledger's database: SQLite or PostgreSQL, locked, durable, of one schema."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Connection, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from adsbpc.errors import LedgerError, SpecError
+
+# Oldest first; the last one is what this version of the program writes.
+SCHEMA_VERSIONS = ("0001", "0002")
+_VERSION_TABLE = "adsbpc_schema"
+_WAIT_SECONDS = 60
+_AGAIN = "Run the same command again: what was committed is returned as it was, nothing twice"
+
+# What databases say, and what a person can do about it.
+_NEXT_STEPS = (
+    ("full", "The disk is full. Free some space and run the same command again"),
+    ("readonly", "Give the user who runs adsbpc the right to write this file and its folder"),
+    ("read-only", "Give the user who runs adsbpc the right to write this file and its folder"),
+    ("unable to open", "Check that the folder exists and that adsbpc may write there"),
+    ("locked", f"Another process has held it for {_WAIT_SECONDS} seconds. {_AGAIN}"),
+    ("malformed", "The file is damaged. Restore it from a backup; a fresh one would refund budget"),
+    ("not a database", "The file is damaged or something else. Restore it from a backup"),
+)
+
+
+class Database:
+    """`location` is a SQLite file, or a URL that starts with postgresql://."""
+
+    def __init__(self, location: str, directory: Path) -> None:
+        self._url = _url(location, directory)
+        self.where = self._url.render_as_string(hide_password=True)
+        if self.file is not None:
+            self.where = str(self.file)
+        try:
+            self._engine = sqlalchemy.create_engine(self._url, poolclass=NullPool)
+        except (ModuleNotFoundError, NoSuchModuleError, ArgumentError) as error:
+            raise LedgerError(
+                f"[ledger] location = {self.where!r}: cannot be used ({error}). PostgreSQL needs "
+                "the extra: pip install 'adsbpc[postgresql]'"
+            ) from None
+        self._writing = self._engine.execution_options(writing=True)
+        if self.file is not None:
+            event.listen(self._engine, "connect", _prepare_sqlite)
+            event.listen(self._engine, "begin", _begin_sqlite)
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file, if it is one."""
+        if self._url.get_backend_name() == "sqlite":
+            return Path(str(self._url.database))
+        return None
+
+    def exists(self) -> bool:
+        """Whether a ledger stands there already."""
+        if self.file is not None and not self.file.exists():
+            return False
+        with self._explained(), self._engine.begin() as connection:
+            return self._known(_version(connection)) is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A snapshot."""
+        with self._explained(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, scope: str) -> Iterator[Connection]:
+        """One transaction at a time per scope, committed at the end or rolled back whole."""
+        with self._explained(), self._writing.begin() as connection:
+            self._lock(connection, scope)
+            yield connection
+
+    def _lock(self, connection: Connection, name: str) -> None:
+        # SQLite has locked the whole file by now.
+        if self.file is None:
+            connection.execute(
+                text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
+                {"name": f"adsbpc:{name}"},
+            )
+
+    def bring_up_to_date(self) -> None:
+        """Create the tables, or carry them from an older schema to the newest."""
+        with self._explained():
+            if self.file is not None and not self.file.exists():
+                self._create(self.file)
+            with self._engine.begin() as connection:
+                if _version(connection) == SCHEMA_VERSIONS[-1]:
+                    return
+            with self._writing.begin() as connection:
+                self._lock(connection, "schema")
+                if self._known(_version(connection)) != SCHEMA_VERSIONS[-1]:
+                    upgrade(connection, SCHEMA_VERSIONS[-1])
+
+    def _create(self, file: Path) -> None:
+        """An empty file that only its owner may read: the ledger holds secret state."""
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise LedgerError(
+                f"ledger {file}: cannot be created ({error.strerror}). Check that the folder "
+                "exists and that adsbpc may write there"
+            ) from None
+
+    def _known(self, version: str | None) -> str | None:
+        if version is not None and version not in SCHEMA_VERSIONS:
+            raise LedgerError(
+                f"ledger {self.where}: has schema {version}, and this adsbpc knows "
+                f"{SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}. Upgrade adsbpc"
+            )
+        return version
+
+    def damage(self) -> str | None:
+        """What the database itself finds wrong with its file."""
+        if self.file is None:
+            return None
+        try:
+            with self._engine.begin() as connection:
+                found = connection.execute(text("PRAGMA integrity_check(1)")).scalar_one()
+        except DBAPIError as error:
+            return _cause(error)
+        return None if found == "ok" else str(found)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            cause = _cause(error)
+            step = next((step for sign, step in _NEXT_STEPS if sign in cause.lower()), _AGAIN)
+            raise LedgerError(f"ledger {self.where}: {cause}. {step}") from error
+
+
+def upgrade(connection: Connection, version: str) -> None:
+    """Run the migrations up to a version, inside the caller's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection, "version_table": _VERSION_TABLE})
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    command.upgrade(config, version)
+
+
+def _url(location: str, directory: Path) -> URL:
+    if "://" not in location:
+        return URL.create("sqlite", database=str(directory / location))
+    try:
+        url = make_url(location)
+    except ArgumentError:
+        raise SpecError("[ledger] location: is no URL. Correct it") from None
+    if url.get_backend_name() != "postgresql":
+        raise SpecError(
+            f"[ledger] location: {url.drivername}:// is not supported. Give the name of a SQLite "
+            "file, or a URL that starts with postgresql://"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _version(connection: Connection) -> str | None:
+    if not sqlalchemy.inspect(connection).has_table(_VERSION_TABLE):
+        return None
+    found = connection.execute(text(f"SELECT version_num FROM {_VERSION_TABLE}")).scalar()
+    return None if found is None else str(found)
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    cause = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return " ".join(cause.split())[:300]
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    """Transactions are ours to begin, and a commit is on the disk when it returns."""
+    import sqlite3
+
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000}")
+    connection.execute("PRAGMA synchronous = FULL")
+    # The switch to WAL does not wait for others by itself.
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writing = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

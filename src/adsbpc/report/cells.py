@@ -1,0 +1,118 @@
+"""Cells: one released number each, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from math import fsum, hypot
+from statistics import NormalDist
+
+from adsbpc.model import Estimate, Release
+from adsbpc.report.adjustment import Adjustment
+from adsbpc.report.timeline import Timeline
+
+ALL_PUBLISHERS = "(all)"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A query's answer for one publisher, or for "(all)" of them, after a slot.
+
+    `noisy`: the interval reaches zero, so at its level this cannot be told from nothing.
+    """
+
+    slot: int
+    starts_at: datetime
+    ends_at: datetime
+    query: str
+    publisher: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    noisy: bool
+
+
+@dataclass(frozen=True)
+class Lens:
+    """How released numbers are read: at which level, and adjusted or as they are.
+
+    Noise is normal with a known standard error, so estimate -+ reach * standard error covers the
+    truth with probability `level`. With an adjustment the interval still comes from the released
+    number: cut off below zero, and widened where needed to contain the adjusted estimate. It
+    covers whenever the unadjusted one does, because the truth of a sum is never negative and
+    widening only adds.
+    """
+
+    timeline: Timeline
+    level: float
+    adjustment: Adjustment | None
+
+    @cached_property
+    def reach(self) -> float:
+        """Standard errors from an estimate to either end of its interval."""
+        return NormalDist().inv_cdf((1 + self.level) / 2)
+
+    def cells(self, release: Release, estimates: Iterable[Estimate]) -> Iterator[Cell]:
+        """A cell for each estimate and, after those of a query, one for all publishers."""
+        starts_at = self.timeline.moment(release.slot - 1)
+        ends_at = self.timeline.moment(release.slot)
+        for answers in _by_query(estimates):
+            publishers = [answer.publisher for answer in answers]
+            rows = [(answer, [answer.publisher]) for answer in answers]
+            for answer, counted in (*rows, (_all_publishers(answers), publishers)):
+                adjusted = self._adjusted(answer.span, counted)
+                low, high = self._ends(answer, adjusted)
+                yield Cell(
+                    release.slot,
+                    starts_at,
+                    ends_at,
+                    answer.query,
+                    answer.publisher,
+                    answer.value if adjusted is None else adjusted,
+                    answer.standard_error,
+                    low,
+                    high,
+                    # Below zero there is nothing that a sum could be; other queries may be.
+                    noisy=low <= 0 and (answer.span is not None or high >= 0),
+                )
+
+    def _adjusted(self, span: tuple[int, int] | None, publishers: list[str]) -> float | None:
+        if self.adjustment is None or span is None:
+            return None
+        return fsum(self.adjustment.sum_over(publisher, span) for publisher in publishers)
+
+    def _ends(self, answer: Estimate, adjusted: float | None) -> tuple[float, float]:
+        reach = self.reach * answer.standard_error
+        low, high = answer.value - reach, answer.value + reach
+        if adjusted is None:
+            return low, high
+        return min(max(low, 0.0), adjusted), max(high, adjusted)
+
+
+def _by_query(estimates: Iterable[Estimate]) -> Iterator[list[Estimate]]:
+    """Answers come query by query with the publishers in one order; two workloads of a campaign
+    may ask the same query."""
+    answers: list[Estimate] = []
+    for estimate in estimates:
+        if answers and (
+            estimate.query != answers[0].query or estimate.publisher == answers[0].publisher
+        ):
+            yield answers
+            answers = []
+        answers.append(estimate)
+    if answers:
+        yield answers
+
+
+def _all_publishers(answers: Sequence[Estimate]) -> Estimate:
+    """Publishers' noise is independent, so variances add up."""
+    return Estimate(
+        ALL_PUBLISHERS,
+        answers[0].query,
+        fsum(answer.value for answer in answers),
+        hypot(*(answer.standard_error for answer in answers)),
+        answers[0].span,
+    )

@@ -1,0 +1,276 @@
+"""Charts as Vega-Lite specifications with their data inside.
+
+The horizontal axis counts boundaries between slots, and its labels are made here: dates then are
+those of the campaign's time zone wherever the page is read, and no hour is drawn twice or left out
+when clocks change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.model import OTHER_PUBLISHER
+from adsbpc.report.cells import Cell
+from adsbpc.report.numbers import amount, decimals_of, interval
+from adsbpc.report.palette import SERIES
+from adsbpc.report.wording import level_name, metric_name
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+Spec = dict[str, Any]
+Paint = Callable[[str], str]
+
+FONT = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif"
+# More points than pixels only make a page slow.
+_MOST_TREND_POINTS = 400
+_MOST_BARS = {"day": 62, "hour": 72}
+# A campaign that has just begun shows its first days beside the room for more.
+_FEWEST_SLOTS_DRAWN = 7
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A publisher that has a line, and the name of its colour."""
+
+    publisher: str
+    colour: str
+
+
+def drawn_publishers(report: Report) -> tuple[Drawn, ...]:
+    """The largest ones, in order."""
+    names = [standing.publisher for standing in report.standings.publishers[:SERIES]]
+    listed = [name for name in names if name != OTHER_PUBLISHER]
+    colours = {name: f"series-{place}" for place, name in enumerate(listed, start=1)}
+    return tuple(Drawn(name, colours.get(name, "series-other")) for name in names)
+
+
+def trend(report: Report, paint: Paint) -> Spec:
+    """Running totals of the largest publishers with bands; the signal `picked` dims the others."""
+    drawn = drawn_publishers(report)
+    kept = {each.publisher for each in drawn}
+    newest = report.newest.slot
+    every = -(-newest // _MOST_TREND_POINTS)
+    # Counted from the newest slot back, so that it is always there.
+    slots = sorted(range(newest, 0, -every))
+    # Nothing was counted before the first slot: that is known without noise.
+    rows = [
+        {"boundary": 0, "publisher": each.publisher, "estimate": 0, "low": 0, "high": 0}
+        for each in drawn
+    ]
+    # Publishers come in one order, and the last is all of them.
+    for cell in report.running_totals(slots):
+        if cell.publisher in kept:
+            rows.append(_row(report, cell) | {"boundary": cell.slot})
+    colour = {
+        "field": "publisher",
+        "type": "nominal",
+        "scale": {
+            "domain": [each.publisher for each in drawn],
+            "range": [paint(each.colour) for each in drawn],
+        },
+        "legend": None,
+    }
+    others_dimmed = "picked === '' || datum.publisher === picked"
+    vertical = _vertical(report, rows, metric_name(report) + " so far", ",~f")
+
+    def seen(strong: float, dimmed: float) -> Spec:
+        return {"condition": {"test": others_dimmed, "value": strong}, "value": dimmed}
+
+    return {
+        "description": f"Running totals of {metric_name(report)} with {level_name(report)} bands",
+        "width": "container",
+        "height": "container",
+        "data": {"values": rows},
+        "params": [{"name": "picked", "value": ""}, _labels(report, 0)],
+        "encoding": {"x": _horizontal(report, 0), "color": colour},
+        "layer": [
+            {
+                "mark": {"type": "area"},
+                "encoding": {
+                    "y": vertical | {"field": "low"},
+                    "y2": {"field": "high"},
+                    "opacity": seen(0.16, 0.03),
+                },
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2.25, "strokeJoin": "round"},
+                "encoding": {"y": vertical, "opacity": seen(1, 0.15)},
+            },
+            {
+                "transform": [{"filter": "datum.boundary > 0"}],
+                "params": [
+                    {
+                        "name": "hovered",
+                        "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
+                    }
+                ],
+                # Large enough for a finger to meet; the stroke leaves a small dot to see.
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "size": 320,
+                    "stroke": paint("card"),
+                    "strokeWidth": 9,
+                },
+                "encoding": {
+                    "y": vertical,
+                    "opacity": {
+                        "condition": {"param": "hovered", "empty": False, "value": 1},
+                        "value": 0,
+                    },
+                    "tooltip": _tooltip(report, "so far"),
+                },
+            },
+        ],
+    }
+
+
+def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Spec:
+    """One publisher's slots, each alone; bars that cannot be told from nothing are pale."""
+    rows = [
+        _row(report, cell) | {"left": cell.slot - 0.88, "right": cell.slot - 0.12, "zero": 0}
+        for cell in cells
+    ]
+    for row, cell in zip(rows, cells, strict=True):
+        row["middle"], row["noisy"] = cell.slot - 0.5, cell.noisy
+    first = cells[0].slot - 1
+    vertical = _vertical(report, rows, None, "~s") | {"axis": _value_axis("~s", ticks=3)}
+    return {
+        "description": (
+            f"{metric_name(report)} of each {report.timeline.word}, {cells[0].publisher}, with "
+            f"{level_name(report)} intervals"
+        ),
+        "width": "container",
+        "height": "container",
+        "data": {"values": rows},
+        "params": [_labels(report, first)],
+        "encoding": {"tooltip": _tooltip(report, f"this {report.timeline.word}")},
+        "layer": [
+            {
+                "mark": {"type": "rect", "color": paint(colour)},
+                "encoding": {
+                    "x": _horizontal(report, first, ticks=4) | {"field": "left"},
+                    "x2": {"field": "right"},
+                    "y": vertical,
+                    "y2": {"field": "zero"},
+                    "opacity": {"condition": {"test": "datum.noisy", "value": 0.3}, "value": 0.85},
+                },
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 1, "color": paint("ink"), "opacity": 0.6},
+                "encoding": {
+                    "x": {"field": "middle", "type": "quantitative"},
+                    "y": vertical | {"field": "low"},
+                    "y2": {"field": "high"},
+                },
+            },
+        ],
+    }
+
+
+def slots_with_bars(report: Report) -> range:
+    newest = report.newest.slot
+    return range(max(newest - _MOST_BARS[report.timeline.word], 0) + 1, newest + 1)
+
+
+def config(paint: Paint) -> Spec:
+    """How every chart looks."""
+    return {
+        "background": None,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": paint("quiet"),
+            "titleColor": paint("quiet"),
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "gridColor": paint("line"),
+            "domainColor": paint("line"),
+            "tickColor": paint("line"),
+        },
+        "legend": {"labelColor": paint("ink"), "labelFontSize": 12, "labelLimit": 220},
+    }
+
+
+def _row(report: Report, cell: Cell) -> dict[str, Any]:
+    shown = decimals_of(report.spec.campaign.metric, cell.standard_error)
+    return {
+        "publisher": cell.publisher,
+        "estimate": cell.estimate,
+        "low": cell.low,
+        "high": cell.high,
+        "when": report.timeline.name(cell.slot),
+        "amount": amount(cell.estimate, shown),
+        "interval": interval(cell.low, cell.high, shown),
+    }
+
+
+def _tooltip(report: Report, count: str) -> list[Spec]:
+    titles = {
+        "publisher": "publisher",
+        "when": report.timeline.word,
+        "amount": count,
+        "interval": f"{level_name(report)} interval",
+    }
+    return [{"field": key, "type": "nominal", "title": title} for key, title in titles.items()]
+
+
+def _last_boundary(report: Report, first: int) -> int:
+    room = min(_FEWEST_SLOTS_DRAWN, report.spec.campaign.slots)
+    return max(report.newest.slot, first + room if first == 0 else 0)
+
+
+def _labels(report: Report, first: int) -> Spec:
+    ticks = report.timeline.ticks(first, _last_boundary(report, first))
+    return {"name": "labels", "value": {str(boundary): label for boundary, label in ticks.items()}}
+
+
+def _horizontal(report: Report, first: int, ticks: int | None = None) -> Spec:
+    last = _last_boundary(report, first)
+    boundaries = list(report.timeline.ticks(first, last))
+    if ticks is not None:
+        boundaries = boundaries[:: -(-len(boundaries) // ticks)]
+    return {
+        "field": "boundary",
+        "type": "quantitative",
+        "scale": {"domain": [first, last], "nice": False},
+        "axis": {
+            "title": None,
+            "values": boundaries,
+            "labelExpr": "labels[datum.value]",
+            "labelOverlap": "greedy",
+            "labelFlush": False,
+            "offset": 6,
+            "grid": False,
+        },
+    }
+
+
+def _vertical(report: Report, rows: Sequence[Spec], title: str | None, format: str) -> Spec:
+    return {
+        "field": "estimate",
+        "type": "quantitative",
+        "title": title,
+        "scale": {
+            "domainMin": min(0.0, *(row["low"] for row in rows)),
+            "domainMax": max(0.0, *(row["high"] for row in rows)),
+            "nice": False,
+        },
+        "axis": _value_axis(format, ticks=5),
+    }
+
+
+def _value_axis(format: str, ticks: int) -> Spec:
+    return {
+        "format": format,
+        # SI prefixes would write zero as "0k".
+        "labelExpr": "datum.value === 0 ? '0' : datum.label",
+        "tickCount": ticks,
+        "domain": False,
+        "ticks": False,
+        "title": None,
+    }

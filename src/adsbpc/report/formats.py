@@ -1,0 +1,126 @@
+"""Files for machines: cells as Arrow, CSV, Parquet and JSON, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
+from datetime import datetime
+from operator import attrgetter
+from pathlib import Path
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.errors import SourceError
+from adsbpc.model import Budget
+from adsbpc.report.cells import Cell
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+COLUMNS = tuple(field.name for field in fields(Cell))
+
+
+def arrow_of(cells: Sequence[Cell], timezone: str) -> Any:
+    """A pyarrow Table; moments carry the campaign's time zone."""
+    import pyarrow as pa
+
+    moment = pa.timestamp("us", tz=timezone)
+    types = {
+        "slot": pa.int32(),
+        "starts_at": moment,
+        "ends_at": moment,
+        "query": pa.string(),
+        "publisher": pa.string(),
+        "noisy": pa.bool_(),
+    }
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in COLUMNS])
+    columns = {name: [getattr(cell, name) for cell in cells] for name in COLUMNS}
+    return pa.table(columns, schema=schema)
+
+
+def csv_of(cells: Sequence[Cell]) -> str:
+    """Moments in ISO 8601 with their offset; every digit of the numbers; true and false."""
+    values_of = attrgetter(*COLUMNS)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_plain(value) for value in values_of(cell)] for cell in cells)
+    return text.getvalue()
+
+
+def json_of(report: Report) -> str:
+    campaign, promise = report.spec.campaign, report.promise
+    found = {
+        "campaign": campaign.name,
+        "scope": campaign.scope,
+        "metric": campaign.metric,
+        "level": report.level,
+        "adjusted": report.adjusted,
+        "guarantee": {
+            "unit": promise.guarantee.unit,
+            "adjacency": promise.guarantee.adjacency.value,
+            "rho": float(promise.guarantee.rho),
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "scope": promise.guarantee.scope,
+        },
+        "budget": {
+            "campaign": _budget(report.campaign_budget),
+            "scope": _budget(report.scope_budget),
+        },
+        "cells": [_object(cell) for cell in report.rows()],
+    }
+    return json.dumps(found, ensure_ascii=False, indent=2)
+
+
+def parquet_of(table: Any) -> bytes:
+    import pyarrow.parquet as pq
+
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    return content.getvalue()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Beside the target first, so that nobody ever reads half a file."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise SourceError(
+            str(path),
+            f"a place that cannot be written ({error.strerror or error})",
+            f"a folder that takes {len(content):,} bytes",
+            "Check that it exists, that you may write to it and that the disk has room; nothing "
+            "was changed",
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _object(cell: Cell) -> dict[str, Any]:
+    found = {name: getattr(cell, name) for name in COLUMNS}
+    return found | {name: found[name].isoformat() for name in ("starts_at", "ends_at")}
+
+
+def _budget(budget: Budget) -> dict[str, float]:
+    return {
+        "limit": float(budget.limit),
+        "spent": float(budget.spent),
+        "left": float(budget.left),
+    }

@@ -1,0 +1,154 @@
+"""The report: what a campaign has released so far, in every form that people and tools read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.errors import SourceError, SpecError, did_you_mean
+from adsbpc.model import Budget, CampaignSpec, Promise, Release
+from adsbpc.report.adjustment import Adjustment
+from adsbpc.report.cells import Cell, Lens
+from adsbpc.report.formats import arrow_of, csv_of, json_of, parquet_of, write_whole
+from adsbpc.report.standings import Standings
+from adsbpc.report.timeline import Timeline
+
+if TYPE_CHECKING:
+    import polars
+    from rich.table import Table
+
+FORMATS = ("html", "csv", "parquet", "json")
+_LOWEST_LEVEL, _HIGHEST_LEVEL = 0.5, 0.9999
+
+
+@dataclass(frozen=True)
+class Report:
+    """A snapshot of a campaign after its newest slot.
+
+    `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
+    makes the numbers consistent, see `Lens` for what that does to intervals.
+    """
+
+    spec: CampaignSpec
+    releases: tuple[Release, ...]
+    promise: Promise
+    campaign_budget: Budget
+    scope_budget: Budget
+    level: float = 0.95
+    adjusted: bool = False
+
+    def __post_init__(self) -> None:
+        if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
+            raise SpecError(
+                f"level = {self.level}: expected a number from {_LOWEST_LEVEL} to "
+                f"{_HIGHEST_LEVEL}, for example 0.95"
+            )
+        name = self.spec.campaign.name
+        if not self.releases:
+            raise SourceError(
+                f"campaign {name!r}",
+                "no release",
+                "slot 1 at least",
+                "Nothing is released yet: run adsbpc release FILE first",
+            )
+        slots = [release.slot for release in self.releases]
+        if slots != list(range(1, len(slots) + 1)):
+            raise SourceError(
+                f"campaign {name!r}",
+                f"releases of the slots {slots}",
+                "the slots from 1 on, in order and without gaps",
+                "Hand over every release of the campaign",
+            )
+
+    def rows(self) -> tuple[Cell, ...]:
+        """A cell for each answer of the campaign's workload, and one for "(all)" of each query."""
+        return self._cells
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table with a row for each cell."""
+        return arrow_of(self.rows(), self.spec.campaign.timezone)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_csv(self) -> str:
+        return csv_of(self.rows())
+
+    def to_json(self) -> str:
+        return json_of(self)
+
+    def to_parquet(self, path: Path) -> None:
+        self.write(path, "parquet")
+
+    def to_html(self) -> str:
+        """One page with everything in it: opening it asks the network for nothing."""
+        from adsbpc.report.page import page_of
+
+        return page_of(self)
+
+    def write(self, path: Path, format: str) -> None:
+        """In one of the formats html, csv, parquet, json; whole or not at all."""
+        if format not in FORMATS:
+            raise SpecError(
+                f"format = {format!r}: expected one of {', '.join(FORMATS)}."
+                f"{did_you_mean(format, FORMATS)}"
+            )
+        if format == "parquet":
+            content = parquet_of(self.to_arrow())
+        else:
+            text = {"html": self.to_html, "csv": self.to_csv, "json": self.to_json}[format]()
+            content = text.encode()
+        write_whole(Path(path), content)
+
+    def table(self) -> Table:
+        """Totals after the newest slot, for a terminal."""
+        from adsbpc.report.table import table_of
+
+        return table_of(self)
+
+    def _repr_html_(self) -> str:
+        from adsbpc.report.notebook import fragment_of
+
+        return fragment_of(self)
+
+    @property
+    def newest(self) -> Release:
+        return self.releases[-1]
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return Timeline(self.spec.grid)
+
+    @cached_property
+    def lens(self) -> Lens:
+        adjustment = Adjustment.of(self.releases) if self.adjusted else None
+        return Lens(self.timeline, self.level, adjustment)
+
+    @cached_property
+    def standings(self) -> Standings:
+        """Every publisher's total after the newest slot."""
+        totals = self.lens.cells(self.newest, self.newest.running_totals)
+        return Standings.of(totals, self.lens.reach)
+
+    def running_totals(self, slots: Iterable[int]) -> tuple[Cell, ...]:
+        """From the first slot to each of these, whatever the workload asks."""
+        chosen = [self.releases[slot - 1] for slot in slots]
+        return tuple(cell for r in chosen for cell in self.lens.cells(r, r.running_totals))
+
+    def slot_totals(self, slots: Iterable[int]) -> tuple[Cell, ...]:
+        """Each of these slots alone, whatever the workload asks."""
+        chosen = [self.releases[slot - 1] for slot in slots]
+        return tuple(cell for r in chosen for cell in self.lens.cells(r, r.slot_totals))
+
+    @cached_property
+    def _cells(self) -> tuple[Cell, ...]:
+        return tuple(cell for r in self.releases for cell in self.lens.cells(r, r.estimates))

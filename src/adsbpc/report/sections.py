@@ -1,0 +1,244 @@
+"""The page's sections as HTML, every name in them escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import ceil
+from typing import TYPE_CHECKING
+
+from adsbpc.model import Budget
+from adsbpc.report import wording
+from adsbpc.report.cells import ALL_PUBLISHERS, Cell
+from adsbpc.report.charts import Drawn
+from adsbpc.report.numbers import amount, interval, percent, rounded_down, rounded_up
+from adsbpc.report.palette import variable
+from adsbpc.report.standings import Share, Standing
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+# A longer table scrolls in a box of its own.
+_LONG_TABLE = 15
+_NOISY_MARK = '<span class="mark" role="img" aria-label="cannot be told from nothing">~</span>'
+
+
+def facts(report: Report) -> str:
+    campaign, timeline = report.spec.campaign, report.timeline
+    found = {
+        "Metric": wording.metric_name(report),
+        "Period": f"{timeline.period(report.newest.slot)} ({campaign.timezone})",
+        "Released": f"{timeline.word} {report.newest.slot} of {campaign.slots}",
+        "Intervals": wording.level_name(report) + (", adjusted" if report.adjusted else ""),
+    }
+    return _definitions(found)
+
+
+def trend_note(report: Report, drawn: int) -> str:
+    note = (
+        f"{wording.metric_name(report).capitalize()} from the first {report.timeline.word} on. "
+        f"Each band holds the total before noise with {wording.level_name(report)} confidence."
+    )
+    missing = len(report.standings.publishers) - drawn
+    if missing:
+        note += (
+            f" The {drawn} largest of {drawn + missing} publishers are drawn; all are in the table."
+        )
+    return note
+
+
+def chips(drawn: Sequence[Drawn]) -> str:
+    return "".join(
+        f'<button type="button" class="chip" aria-pressed="false" title="{escape(each.publisher)}" '
+        f'style="--colour: {variable(each.colour)}"><span class="swatch"></span>'
+        f"<span>{escape(each.publisher)}</span></button>"
+        for each in drawn
+    )
+
+
+def slots_note(report: Report, bars: int) -> str:
+    word = report.timeline.word
+    note = (
+        f"Each {word} alone, on a scale of its own for each publisher. Pale bars cannot be told "
+        f"from nothing; lines are {wording.level_name(report)} intervals."
+    )
+    if bars < report.newest.slot:
+        note += f" The newest {bars} of {report.newest.slot} {word}s are drawn."
+    return note
+
+
+def multiples(publishers: Sequence[tuple[str, str]]) -> str:
+    return "".join(
+        f'<figure style="--colour: {variable(colour)}"><figcaption><span class="swatch"></span>'
+        f"{_named(_name(publisher))}</figcaption>"
+        f'<div id="chart-bars-{index}" class="chart low"></div></figure>'
+        for index, (publisher, colour) in enumerate(publishers)
+    )
+
+
+def shares(report: Report, drawn: Sequence[Drawn]) -> str:
+    found = report.standings.publishers[: len(drawn)]
+    known = [(each, each.share) for each in found if each.share is not None]
+    if not known:
+        return (
+            '<p class="note">Shares are not shown yet: the total of all publishers cannot be told '
+            "from nothing.</p>"
+        )
+    # The axis ends at a tick, past every interval.
+    widest = max(share.high for _, share in known)
+    step = 0.1 if widest <= 0.5 else 0.2
+    end = step * ceil(widest / step - 1e-9)
+    rows = "".join(
+        _share_row(report, standing, share, each.colour, end, step)
+        for (standing, share), each in zip(known, drawn, strict=True)
+    )
+    ticks = "".join(
+        f'<span style="left: {100 * tick * step / end:.4g}%">{percent(tick * step)}</span>'
+        for tick in range(round(end / step) + 1)
+    )
+    missing = len(report.standings.publishers) - len(known)
+    more = f" {missing} smaller publishers are in the table." if missing else ""
+    return (
+        f'<p class="note">Share of all {escape(wording.metric_name(report))} so far, with '
+        f"{wording.level_name(report)} intervals.{more}</p>"
+        f'<ol class="shares">{rows}<li class="axis" aria-hidden="true"><span></span>'
+        f'<span class="scale">{ticks}</span></li></ol>'
+    )
+
+
+def _share_row(
+    report: Report, standing: Standing, share: Share, colour: str, end: float, step: float
+) -> str:
+    left, width = 100 * share.low / end, 100 * (share.high - share.low) / end
+    return (
+        f'<li style="--colour: {variable(colour)}; --step: {100 * step / end:.6g}%">'
+        f"{_named(standing.publisher)}"
+        f'<span class="track" aria-hidden="true">'
+        f'<span class="bar" style="width: {100 * share.value / end:.4g}%"></span>'
+        f'<span class="whisker" style="left: {left:.4g}%; width: {width:.4g}%"></span></span>'
+        f'<span class="number">{percent(share.value)} '
+        f"<small>{_share_interval(share, 0)}</small></span></li>"
+    )
+
+
+def _share_interval(share: Share, digits: int) -> str:
+    return f"{percent(share.low, digits)} to {percent(share.high, digits)}"
+
+
+def download(report: Report, file_name: str | None) -> str:
+    count = f"{len(report.rows()):,}"
+    if file_name is None:
+        return f'<p class="note">{count} cells are too many for a page: ask for CSV or Parquet.</p>'
+    return (
+        f'<a class="download" id="download" href="#" download="{escape(file_name)}">'
+        f"Download all {count} cells (CSV)</a>"
+    )
+
+
+def table_note(report: Report) -> str:
+    note = f"Totals after {report.timeline.name(report.newest.slot)}."
+    if any(standing.total.noisy for standing in report.standings.publishers):
+        note += (
+            f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
+            "its interval reaches zero."
+        )
+    return note
+
+
+def table(report: Report) -> str:
+    standings, shown = report.standings, wording.decimals(report)
+
+    def row(cell: Cell, share: str, share_interval: str) -> str:
+        noisy, mark = (' class="noisy"', _NOISY_MARK) if cell.noisy else ("", "")
+        return (
+            f'<tr{noisy}><th scope="row">{escape(_name(cell.publisher))}</th>'
+            f"<td>{amount(cell.estimate, shown)}{mark}</td>"
+            f"<td>{interval(cell.low, cell.high, shown)}</td>"
+            f"<td>{share}</td><td>{share_interval}</td></tr>"
+        )
+
+    rows = "".join(
+        row(
+            standing.total,
+            percent(standing.share.value, 1) if standing.share else "",
+            _share_interval(standing.share, 1) if standing.share else "",
+        )
+        for standing in standings.publishers
+    )
+    everything = row(standings.everything, "" if standings.everything.noisy else "100%", "")
+    level = wording.level_name(report)
+    long = " long" if len(standings.publishers) > _LONG_TABLE else ""
+    return (
+        f'<div class="scroll{long}" role="region" aria-labelledby="table-title" tabindex="0">'
+        '<table><thead><tr><th scope="col">Publisher</th><th scope="col">Total so far</th>'
+        f'<th scope="col">{level} interval</th><th scope="col">Share</th>'
+        f'<th scope="col">{level} interval</th></tr></thead>'
+        f"<tbody>{rows}</tbody><tfoot>{everything}</tfoot></table></div>"
+    )
+
+
+def gauges(report: Report) -> str:
+    scope = report.promise.guarantee.scope
+    return _gauge("This campaign", report.campaign_budget) + _gauge(
+        f"All campaigns of scope “{scope}”", report.scope_budget
+    )
+
+
+def _gauge(title: str, budget: Budget) -> str:
+    filled = 100 * float(budget.spent / budget.limit) if budget.limit else 100.0
+    spent, limit = rounded_up(budget.spent, 4), rounded_up(budget.limit, 4)
+    return (
+        f'<div class="gauge"><h3 class="name">{escape(title)}</h3>'
+        f'<div class="meter" role="meter" aria-label="{escape(title)}: spent" aria-valuemin="0" '
+        f'aria-valuemax="{limit}" aria-valuenow="{spent}" '
+        f'aria-valuetext="{spent} of {limit} spent">'
+        f'<span style="width: {filled:.4g}%"></span></div>'
+        f"<p><span><strong>{spent}</strong> of {limit} spent</span>"
+        f"<span><strong>{rounded_down(budget.left, 4)}</strong> left</span></p></div>"
+    )
+
+
+def promise(report: Report) -> str:
+    guarantee = report.promise.guarantee
+    parameters = {
+        "epsilon": rounded_up(report.promise.epsilon, 4),
+        "delta": f"{report.promise.delta:g}".replace("e-0", "e-"),
+        "rho (zCDP)": rounded_up(guarantee.rho, 4),
+        "neighbours": guarantee.adjacency.value,
+        "scope": guarantee.scope,
+    }
+    return "".join(
+        (
+            f'<dl class="parameters">{_definitions(parameters)}</dl>',
+            "<h3>Who is protected</h3>",
+            "<p>A person, which means one user id with all of its impressions and conversions.</p>",
+            "<h3>What it means</h3>",
+            f"<p>{escape(wording.neighbours(report))}</p>",
+            f"<p>{escape(wording.odds(report))}</p>",
+            f"<p>{escape(wording.strength(report))}</p>",
+            "<h3>What is cut</h3>",
+            f"<p>{escape(wording.bounds(report))}</p>",
+            "<h3>What is not protected</h3>",
+            "<ul><li>One person behind several ids: each id is protected by itself, so that "
+            "person is protected less.</li>"
+            "<li>What is public from the start: the list of publishers, the dates, the questions "
+            "that are answered, the budgets and the size of the noise.</li>"
+            "<li>What is true of people in general. That is what the report is there to show.</li>"
+            "</ul>",
+        )
+    )
+
+
+def _definitions(found: dict[str, str]) -> str:
+    return "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in found.items()
+    )
+
+
+def _name(publisher: str) -> str:
+    return "All publishers" if publisher == ALL_PUBLISHERS else publisher
+
+
+def _named(name: str) -> str:
+    """A name that may be cut for want of room, and is whole when pointed at."""
+    return f'<span class="name" title="{escape(name)}">{escape(name)}</span>'

@@ -1,0 +1,71 @@
+"""Where publishers stand after the newest slot: totals so far and shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+from adsbpc.report.cells import Cell
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of all publishers together, each end cut off to 0..1."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A publisher's total so far. There is no share where the total cannot be told from nothing."""
+
+    total: Cell
+    share: Share | None
+
+    @property
+    def publisher(self) -> str:
+        return self.total.publisher
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Every publisher, the largest first, and all of them together."""
+
+    publishers: tuple[Standing, ...]
+    everything: Cell
+
+    @classmethod
+    def of(cls, totals: Iterable[Cell], reach: float) -> Standings:
+        """From one slot's running totals, of which the last is that of all publishers."""
+        *cells, everything = totals
+        # The sort is stable: ties stay in the order of the campaign's list.
+        ordered = sorted(cells, key=lambda cell: -cell.estimate)
+        return cls(
+            tuple(Standing(cell, _share(cell, everything, reach)) for cell in ordered), everything
+        )
+
+
+def _share(cell: Cell, everything: Cell, reach: float) -> Share | None:
+    """By the delta method, with T = sum of all X_q, whose noise is independent, and s = X_p / T:
+
+    Var(s) = ((1 - s)^2 Var(X_p) + s^2 sum_{q != p} Var(X_q)) / T^2
+    """
+    if everything.noisy:
+        return None
+    share = cell.estimate / everything.estimate
+    own, all_together = cell.standard_error**2, everything.standard_error**2
+    variance = (1 - share) ** 2 * own + share**2 * max(all_together - own, 0.0)
+    width = reach * sqrt(variance) / everything.estimate
+    return Share(*(min(max(end, 0.0), 1.0) for end in (share, share - width, share + width)))
+
+
+def clear_leader(standings: tuple[Standing, ...], reach: float) -> bool:
+    """Whether the first is ahead of the second by more than noise explains."""
+    if len(standings) < 2:
+        return True
+    first, second = standings[0].total, standings[1].total
+    spread = sqrt(fsum((first.standard_error**2, second.standard_error**2)))
+    return first.estimate - second.estimate > reach * spread

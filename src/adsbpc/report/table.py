@@ -1,0 +1,61 @@
+"""The newest totals as a table for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsbpc.report.cells import Cell
+from adsbpc.report.numbers import amount, interval, percent
+from adsbpc.report.wording import decimals, level_name, metric_name
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from adsbpc.report.report import Report
+
+_NOISY_MARK = "~"
+
+
+def table_of(report: Report) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    campaign, standings = report.spec.campaign, report.standings
+    shown = decimals(report)
+    table = Table(
+        title=Text(
+            f"{printable(campaign.name)}: {metric_name(report)} after {report.timeline.word} "
+            f"{report.newest.slot} of {campaign.slots}"
+        ),
+        caption_justify="left",
+    )
+    # Names fold rather than lose their ends: publishers often share how they start.
+    table.add_column("publisher", overflow="fold")
+    for heading in ("estimate", f"{level_name(report)} interval", "share"):
+        table.add_column(heading, justify="right")
+
+    def add(cell: Cell, share: str, style: str = "", end_section: bool = False) -> None:
+        mark = f" {_NOISY_MARK}" if cell.noisy else "  "
+        table.add_row(
+            Text(printable(cell.publisher)),
+            f"{amount(cell.estimate, shown)}{mark}",
+            interval(cell.low, cell.high, shown),
+            share,
+            style="dim" if cell.noisy else style,
+            end_section=end_section,
+        )
+
+    for standing in standings.publishers:
+        share = percent(standing.share.value) if standing.share else ""
+        add(standing.total, share, end_section=standing is standings.publishers[-1])
+    add(standings.everything, "" if standings.everything.noisy else "100%", style="bold")
+    if any(standing.total.noisy for standing in standings.publishers):
+        table.caption = Text(
+            f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}", style="dim"
+        )
+    return table
+
+
+def printable(name: str) -> str:
+    """A name may hold anything, also what would steer a terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in name)

@@ -1,0 +1,125 @@
+"""What the report says in words: the summary, and the promise without formulas."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING
+
+from adsbpc.model import OTHER_PUBLISHER, Adjacency
+from adsbpc.report.numbers import amount, decimals_of, interval, one_in, percent, rounded_up
+from adsbpc.report.standings import clear_leader
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+# Up to here the odds at most double or so; from there on the worst case comes close to certainty.
+_SMALL_EPSILON, _LARGE_EPSILON = 1.0, 3.0
+
+
+def metric_name(report: Report) -> str:
+    return f"attributed {report.spec.campaign.metric}"
+
+
+def decimals(report: Report) -> int:
+    """Of totals so far; the same for all of them, so that columns line up."""
+    sharpest = min(total.standard_error for total in report.newest.running_totals)
+    return decimals_of(report.spec.campaign.metric, sharpest)
+
+
+def level_name(report: Report) -> str:
+    return f"{100 * report.level:g}%"
+
+
+def summary(report: Report) -> str:
+    """For example '9,412 ± 230 attributed conversions so far; search leads with 46%'."""
+    total, shown = report.standings.everything, decimals(report)
+    if report.adjusted:
+        # An adjusted estimate need not be in the middle of its interval.
+        count = f"{amount(total.estimate, shown)} ({interval(total.low, total.high, shown)})"
+    else:
+        reach = report.lens.reach * total.standard_error
+        count = f"{amount(total.estimate, shown)} ± {amount(reach, shown)}"
+    sentence = f"{count} {metric_name(report)} so far"
+    if total.noisy:
+        return f"{sentence}, which cannot be told from nothing yet."
+    return f"{sentence}{_leader(report)}."
+
+
+def _leader(report: Report) -> str:
+    """What is counted as other is nobody's lead."""
+    listed = tuple(s for s in report.standings.publishers if s.publisher != OTHER_PUBLISHER)
+    first = listed[0]
+    if first.total.noisy or first.share is None:
+        return "; no publisher stands out of the noise"
+    if clear_leader(listed, report.lens.reach):
+        return f"; {first.publisher} leads with {percent(first.share.value)}"
+    return f"; {first.publisher} and {listed[1].publisher} are too close to call"
+
+
+def promise_line(report: Report) -> str:
+    promise = report.promise
+    return (
+        f"Any one person is hidden with epsilon = {rounded_up(promise.epsilon, 4)}, "
+        f"delta = {promise.delta:g}, over everything released in scope "
+        f"{promise.guarantee.scope}."
+    )
+
+
+def neighbours(report: Report) -> str:
+    if report.promise.guarantee.adjacency is Adjacency.ADD_REMOVE:
+        return (
+            "The data are compared with what they would be without any one person at all. Either "
+            "way the same numbers could have come out, about as likely as the odds below say."
+        )
+    return (
+        "The data are compared with what they would be had any one person done anything else. "
+        "Either way the same numbers could have come out, about as likely as the odds below say."
+    )
+
+
+def odds(report: Report) -> str:
+    """Someone who knows all the others and starts at even odds is the worst case to think of."""
+    epsilon, delta = report.promise.epsilon, report.promise.delta
+    # Past this, the factor says no more than "certain" and would not fit a float for long.
+    factor = "more than a million"
+    if epsilon < 13:
+        factor = f"{float(rounded_up(exp(epsilon), 3)):,.10g}"
+    sure = 1 / (1 + exp(-epsilon))
+    certainty = f"{rounded_up(100 * sure, 4)}%" if sure < 0.9999 else "practically certain"
+    return (
+        f"Someone who reads every number of this scope, and knows everything about everybody "
+        f"else, can move their odds about one person by at most a factor of {factor}, apart from "
+        f"a chance of about {one_in(delta)}. A guess of 50% becomes at most {certainty}."
+    )
+
+
+def strength(report: Report) -> str:
+    epsilon = report.promise.epsilon
+    if epsilon <= _SMALL_EPSILON:
+        return "That is a strong promise: even in this worst case, a guess stays a guess."
+    if epsilon <= _LARGE_EPSILON:
+        return (
+            "That is a moderate promise: in this worst case a guess gets better, and stays open "
+            "to doubt."
+        )
+    return (
+        "Read strictly, that is a weak promise: in this worst case an observer could become "
+        "nearly sure. It still bounds what all slots together tell, and most observers know far "
+        "less. A smaller rho promises more, for more noise."
+    )
+
+
+def bounds(report: Report) -> str:
+    cap, slot = report.spec.campaign.value_cap, report.timeline.word
+    every = {release.bound for release in report.releases}
+    lowest, highest = min(every), max(every)
+    count = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    most = f"{count} conversion{'' if count == '1' else 's'}"
+    if cap is not None:
+        most += f" of {amount(cap, 2)} each"
+    varying = f", depending on the {slot}" if lowest != highest else ""
+    article = "an hour" if slot == "hour" else "a day"
+    return (
+        f"One person counts for at most {most} {article}{varying}. What lies above is cut, and the "
+        "intervals do not include that: they cover the noise only."
+    )

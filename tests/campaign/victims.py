@@ -1,0 +1,79 @@
+"""Processes that release a campaign and die on the way, by signal 9."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import adsbpc
+from adsbpc import Campaign
+
+_PACKAGE = Path(adsbpc.__file__).parent
+# The files through which a release goes: what it reads, what it commits, what it publishes.
+WATCHED = tuple(str(_PACKAGE / room) for room in ("campaign", "ledger"))
+
+Point = tuple[str, int]
+
+
+def victim(target: Any, *arguments: Any) -> ForkServerProcess:
+    """A fresh process of a server that has the libraries loaded, but no engine and no database."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["pytest", "tests.campaign.victims", "duckdb", "opendp.prelude", "sqlite3", "psycopg"]
+    )
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process
+
+
+def release_everything(file: Path, ready: Any) -> None:
+    campaign = Campaign.load(file)
+    ready.set()
+    for _ in campaign.releasing():
+        pass
+
+
+def release_together(file: Path, slot: int, barrier: Any, answers: Any) -> None:
+    campaign = Campaign.load(file)
+    barrier.wait()
+    (released,) = campaign.release(slot)
+    answers.put((released.text, released.replayed))
+
+
+def trace_release(file: Path, slot: int, seen: Any) -> None:
+    """Release a slot and tell every line of the watched files that ran, in order."""
+    points: dict[Point, None] = {}
+
+    def watch(frame: FrameType, event: str, _argument: object) -> Any:
+        if not frame.f_code.co_filename.startswith(WATCHED):
+            return None
+        if event == "line":
+            points[(frame.f_code.co_filename, frame.f_lineno)] = None
+        return watch
+
+    sys.settrace(watch)
+    Campaign.load(file).release(slot)
+    sys.settrace(None)
+    seen.put(list(points))
+
+
+def die_at(file: Path, slot: int, point: Point) -> None:
+    """Release a slot and be killed at the first run of a line."""
+
+    def watch(frame: FrameType, event: str, _argument: object) -> Any:
+        if not frame.f_code.co_filename.startswith(WATCHED):
+            return None
+        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        return watch
+
+    sys.settrace(watch)
+    Campaign.load(file).release(slot)

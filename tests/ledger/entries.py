@@ -1,0 +1,50 @@
+"""Made-up releases and campaigns to put into a ledger."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from adsbpc.ledger import CampaignRecord, Ledger
+from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
+
+STEP = {"secret": {"up": [7, 12345]}}
+
+
+def release_of(
+    slot: int,
+    *pico_rho: int,
+    scope: str = "acme",
+    campaign: str = "spring",
+    randomness: str = "opendp",
+    value: int = 0,
+) -> Release:
+    return Release(
+        scope=scope,
+        campaign=campaign,
+        slot=slot,
+        starts_at=f"2026-03-{slot:02d}T00:00:00+00:00",
+        ends_at=f"2026-03-{slot + 1:02d}T00:00:00+00:00",
+        metric="conversions",
+        bound=1,
+        scale=1.5,
+        values=(value, 2),
+        randomness=randomness,
+        charges=tuple(
+            ChargeLine(f"part {k}", amount / PICO_RHO, amount) for k, amount in enumerate(pico_rho)
+        ),
+        estimates=(),
+        slot_totals=(),
+        running_totals=(),
+    )
+
+
+def start(
+    ledger: Ledger,
+    rho: Fraction = Fraction(1),
+    scope: str = "acme",
+    campaign: str = "spring",
+    limit: Fraction | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+) -> CampaignRecord:
+    guarantee = Guarantee(rho, adjacency, scope)
+    return ledger.start(guarantee, campaign, {"campaign": {"name": campaign}}, (1, 2), limit)

@@ -1,0 +1,246 @@
+"""What the ledger records and what it refuses, on SQLite and on PostgreSQL alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from sqlalchemy import text
+
+from adsbpc.errors import BudgetError, LedgerError, SpecError
+from adsbpc.ledger import Ledger
+from adsbpc.ledger.database import SCHEMA_VERSIONS, Database, upgrade
+from adsbpc.model import PICO_RHO, Adjacency, Budget, Release
+from tests.ledger.entries import STEP, release_of, start
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite":
+        return "ledger.sqlite"
+    return str(request.getfixturevalue("postgresql_database"))
+
+
+@pytest.fixture
+def ledger(location: str, tmp_path: Path) -> Ledger:
+    return Ledger(location, tmp_path)
+
+
+def engine_of(location: str, tmp_path: Path) -> sqlalchemy.Engine:
+    if "://" not in location:
+        return sqlalchemy.create_engine(f"sqlite:///{tmp_path / location}")
+    return sqlalchemy.create_engine(location.replace("postgresql://", "postgresql+psycopg://"))
+
+
+@pytest.fixture
+def raw(location: str, tmp_path: Path) -> Iterator[sqlalchemy.Engine]:
+    """The database without the ledger in front of it."""
+    engine = engine_of(location, tmp_path)
+    yield engine
+    engine.dispose()
+
+
+def test_a_campaign_from_start_to_end(ledger: Ledger) -> None:
+    assert not ledger.exists()
+    record = start(ledger)
+    assert ledger.exists()
+    assert (record.reserved_pico_rho, record.slot_pico_rho) == (PICO_RHO, (1, 2))
+    for slot in (1, 2):
+        stored, ours = ledger.commit(release_of(slot, 3, 4), STEP)
+        assert ours
+        assert stored == release_of(slot, 3, 4).to_text()
+    assert ledger.releases("acme", "spring") == [release_of(s, 3, 4).to_text() for s in (1, 2)]
+    assert Release.from_text(ledger.releases("acme", "spring")[0]) == release_of(1, 3, 4)
+    assert ledger.steps("acme", "spring") == [STEP, STEP]
+    assert ledger.steps("acme", "spring", after=1) == [STEP]
+    assert ledger.last_slot("acme", "spring") == 2
+    assert ledger.budgets("acme", "spring") == (Budget(PICO_RHO, 14), Budget(PICO_RHO, 14))
+    assert ledger.verify("acme").problem is None
+    assert ledger.verify("acme").entries == 2 + 2 * 4
+
+
+def test_a_slot_is_charged_and_stored_once(ledger: Ledger) -> None:
+    start(ledger)
+    first, _ = ledger.commit(release_of(1, 5, value=1), STEP)
+    again, ours = ledger.commit(release_of(1, 5, value=2), STEP)
+    assert (again, ours) == (first, False)
+    assert ledger.spent("acme") == 5
+
+
+def test_slots_in_order(ledger: Ledger) -> None:
+    start(ledger)
+    with pytest.raises(LedgerError, match="slot 1 is next"):
+        ledger.commit(release_of(2, 5), STEP)
+    assert ledger.spent("acme") == 0
+
+
+def test_a_charge_above_the_limit_is_refused_with_the_figures(ledger: Ledger) -> None:
+    start(ledger)
+    ledger.commit(release_of(1, 6 * PICO_RHO // 10), STEP)
+    with pytest.raises(BudgetError) as refused:
+        ledger.commit(release_of(2, 4 * PICO_RHO // 10, 1), STEP)
+    error = refused.value
+    assert (error.requested, error.spent, error.left) == (0.400000000001, 0.6, 0.4)
+    assert "requested 0.400000000001, spent 0.6, left 0.4 (rho)" in str(error)
+    assert ledger.last_slot("acme", "spring") == 1
+    ledger.commit(release_of(2, 4 * PICO_RHO // 10), STEP)
+    assert ledger.budgets("acme", "spring")[0].left == 0
+
+
+def test_campaigns_of_a_scope_share_its_limit(ledger: Ledger) -> None:
+    start(ledger, Fraction(1), limit=Fraction(3, 2))
+    with pytest.raises(BudgetError, match=r"requested 0\.6, spent 1, left 0\.5"):
+        start(ledger, Fraction(3, 5), campaign="summer")
+    start(ledger, Fraction(1, 2), campaign="summer")
+    start(ledger, Fraction(7), scope="another")
+    ledger.commit(release_of(1, 10), STEP)
+    ledger.commit(release_of(1, 20, campaign="summer"), STEP)
+    assert ledger.budgets("acme", "summer") == (
+        Budget(PICO_RHO // 2, 20),
+        Budget(3 * PICO_RHO // 2, 30),
+    )
+
+
+def test_the_terms_of_a_scope_stay(ledger: Ledger) -> None:
+    start(ledger)
+    with pytest.raises(LedgerError, match="'add-remove', and this campaign 'substitute'"):
+        start(ledger, Fraction(1, 10), campaign="b", adjacency=Adjacency.SUBSTITUTE)
+    with pytest.raises(LedgerError, match="limit of 1, and .* scope_rho says 9"):
+        start(ledger, Fraction(1, 10), campaign="b", limit=Fraction(9))
+
+
+def test_starting_again_changes_nothing(ledger: Ledger) -> None:
+    first = start(ledger)
+    scope = ledger.scope("acme")
+    assert start(ledger) == first
+    assert ledger.scope("acme") == scope
+    assert ledger.verify("acme").entries == 2
+
+
+def test_seeded_noise_is_refused(ledger: Ledger) -> None:
+    start(ledger)
+    with pytest.raises(LedgerError, match="came from 'seeded-1', which hides nobody"):
+        ledger.commit(release_of(1, 5, randomness="seeded-1"), STEP)
+    assert ledger.spent("acme") == 0
+
+
+def test_a_campaign_that_never_started_cannot_be_charged(ledger: Ledger) -> None:
+    start(ledger)
+    with pytest.raises(LedgerError, match="'autumn' of scope 'acme' has not started"):
+        ledger.commit(release_of(1, 5, campaign="autumn"), STEP)
+
+
+@pytest.mark.parametrize("change", ["UPDATE entries SET pico_rho = 0", "DELETE FROM entries"])
+def test_the_database_refuses_changes(
+    ledger: Ledger, raw: sqlalchemy.Engine, change: str
+) -> None:
+    start(ledger)
+    with pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted"):
+        with raw.begin() as connection:
+            connection.execute(text(change))
+
+
+_TRIGGERS = {
+    "sqlite": ["DROP TRIGGER entries_no_update", "DROP TRIGGER entries_no_delete"],
+    "postgresql": ["DROP TRIGGER entries_append_only ON entries"],
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET pico_rho = 1 WHERE kind = 'charge' AND slot = 2",
+        "UPDATE entries SET pico_rho = 9000000000000 WHERE kind = 'scope'",
+        "UPDATE entries SET body = replace(body, '1.5', '1.6') WHERE kind = 'release'",
+        "UPDATE entries SET recorded_at = '2020-01-01' WHERE position = 3",
+        "UPDATE entries SET campaign = 'summer' WHERE slot = 1",
+        "DELETE FROM entries WHERE kind = 'charge' AND slot = 2",
+        "DELETE FROM entries WHERE position = 1",
+    ],
+)
+def test_a_changed_entry_is_found(ledger: Ledger, raw: sqlalchemy.Engine, change: str) -> None:
+    start(ledger)
+    for slot in (1, 2, 3):
+        ledger.commit(release_of(slot, 10 * slot), STEP)
+    assert ledger.verify("acme").problem is None
+    with raw.begin() as connection:
+        for statement in _TRIGGERS[raw.dialect.name]:
+            connection.execute(text(statement))
+        connection.execute(text(change))
+    assert "is not what was written" in str(ledger.verify("acme").problem)
+
+
+def test_an_older_schema_is_carried_over(
+    location: str, raw: sqlalchemy.Engine, tmp_path: Path
+) -> None:
+    with raw.begin() as connection:
+        upgrade(connection, "0001")
+    old = Ledger(location, tmp_path)
+    assert old.exists()
+    record = start(old)
+    assert start(Ledger(location, tmp_path)) == record
+    with raw.begin() as connection:
+        version = connection.execute(text("SELECT version_num FROM adsbpc_schema")).scalar()
+    assert version == SCHEMA_VERSIONS[-1]
+    with pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted"):
+        with raw.begin() as connection:
+            connection.execute(text("DELETE FROM entries"))
+
+
+def test_a_newer_schema_is_refused(ledger: Ledger, raw: sqlalchemy.Engine) -> None:
+    start(ledger)
+    with raw.begin() as connection:
+        connection.execute(text("UPDATE adsbpc_schema SET version_num = '9999'"))
+    with pytest.raises(LedgerError, match=r"has schema 9999, .* Upgrade adsbpc"):
+        ledger.exists()
+    with pytest.raises(LedgerError, match="Upgrade adsbpc"):
+        start(ledger)
+
+
+def test_the_migrations_make_the_table_of_the_program(raw: sqlalchemy.Engine) -> None:
+    """The table that the code describes is the one that the migrations build."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    from adsbpc.ledger.entries import metadata
+
+    with raw.begin() as connection:
+        upgrade(connection, "head")
+        context = MigrationContext.configure(connection, opts={"version_table": "adsbpc_schema"})
+        assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("mysql://host/db", "mysql:// is not supported"),
+        ("://", "is no URL"),
+    ],
+)
+def test_other_databases_are_refused(location: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=message):
+        Ledger(location, tmp_path)
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    ledger = Ledger("postgresql://user:hunter2@127.0.0.1:1/db", tmp_path)
+    with pytest.raises(LedgerError, match="Run the same command again") as refused:
+        ledger.exists()
+    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in ledger.where
+
+
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+    start(Ledger("ledger.sqlite", tmp_path))
+    assert (tmp_path / "ledger.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_commits_are_on_the_disk_when_they_return(tmp_path: Path) -> None:
+    """WAL with synchronous = FULL: a commit survives losing power."""
+    start(Ledger("ledger.sqlite", tmp_path))
+    with Database("ledger.sqlite", tmp_path).reading() as connection:
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"

@@ -1,0 +1,123 @@
+"""Ten thousand random operations: the charges of a scope never pass its limit."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from adsbpc.errors import BudgetError, LedgerError
+from adsbpc.ledger import Ledger
+from adsbpc.model import PICO_RHO
+from tests.ledger.entries import STEP, release_of, start
+
+OPERATIONS = 10_000
+SCOPES, CAMPAIGNS = ("acme", "umbrella"), ("spring", "summer", "autumn")
+
+names = st.tuples(st.sampled_from(SCOPES), st.sampled_from(CAMPAIGNS))
+amounts = st.lists(st.integers(0, 60), min_size=1, max_size=3)
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Two scopes, three campaigns in each, small budgets; a dict is the model."""
+
+    operations = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name)
+        self.ledger = Ledger("ledger.sqlite", self.path)
+        self.limits: dict[str, int] = {}
+        self.reserved: dict[tuple[str, str], int] = {}
+        self.charged: dict[tuple[str, str], list[int]] = {}
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    def count(self) -> None:
+        type(self).operations += 1
+
+    @rule(name=names, rho=st.integers(1, 150), limit=st.none() | st.integers(1, 300))
+    def start(self, name: tuple[str, str], rho: int, limit: int | None) -> None:
+        self.count()
+        scope, campaign = name
+        wanted = None if limit is None else Fraction(limit, PICO_RHO)
+        known = self.limits.get(scope)
+        taken = sum(r for (s, _), r in self.reserved.items() if s == scope)
+        holds = known if known is not None else (limit or rho)
+        terms_differ = known is not None and limit not in (None, known)
+        refused = terms_differ or (name not in self.reserved and taken + rho > holds)
+        try:
+            start(self.ledger, Fraction(rho, PICO_RHO), scope, campaign, wanted)
+        except LedgerError:
+            assert refused
+        else:
+            assert not refused
+            self.limits.setdefault(scope, holds)
+            self.reserved.setdefault(name, rho)
+            self.charged.setdefault(name, [])
+
+    @precondition(lambda self: self.reserved)
+    @rule(name=names, parts=amounts, ahead=st.sampled_from([0, 0, 0, 0, -1, 1]))
+    def commit(self, name: tuple[str, str], parts: list[int], ahead: int) -> None:
+        self.count()
+        scope, campaign = name
+        done = self.charged.get(name, [])
+        slot = max(1, len(done) + 1 + ahead)
+        release = release_of(slot, *parts, scope=scope, campaign=campaign)
+        fits = name in self.reserved and sum(done) + sum(parts) <= self.reserved[name]
+        try:
+            _, ours = self.ledger.commit(release, STEP)
+        except BudgetError:
+            assert slot == len(done) + 1
+            assert not fits
+        except LedgerError:
+            assert slot > len(done) + 1 or name not in self.reserved
+        else:
+            assert ours == (slot > len(done))
+            if ours:
+                assert fits
+                done.append(sum(parts))
+
+    @rule()
+    def open_again(self) -> None:
+        self.count()
+        self.ledger = Ledger("ledger.sqlite", self.path)
+
+    @rule(scope=st.sampled_from(SCOPES))
+    def verify(self, scope: str) -> None:
+        self.count()
+        if self.ledger.exists():
+            assert self.ledger.verify(scope).problem is None
+
+    @invariant()
+    def never_overspent(self) -> None:
+        if not self.reserved:
+            return
+        with closing(sqlite3.connect(self.path / "ledger.sqlite")) as connection:
+            rows = connection.execute(
+                "SELECT scope, kind, sum(pico_rho) FROM entries GROUP BY scope, kind"
+            ).fetchall()
+        sums = {(scope, kind): total for scope, kind, total in rows}
+        for scope, limit in self.limits.items():
+            spent = sum(sum(c) for (s, _), c in self.charged.items() if s == scope)
+            assert sums[(scope, "scope")] == limit
+            assert sums.get((scope, "charge"), 0) == spent <= limit
+
+
+def test_ten_thousand_random_operations() -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    steps = 50
+    run_state_machine_as_test(
+        LedgerMachine,
+        settings=settings(max_examples=OPERATIONS // steps + 60, stateful_step_count=steps),
+    )
+    assert LedgerMachine.operations >= OPERATIONS

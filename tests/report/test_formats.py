@@ -1,0 +1,158 @@
+"""Every format holds the same cells, and files are whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+from dataclasses import asdict
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc.errors import SourceError, SpecError
+from adsbpc.report import Report
+from tests.report.releases import MadeUp
+
+_AWKWARD = ("plain", 'comma, quote " and\nnew line', "ünïcode 🌍", "</script>", "=1+1")
+
+
+@pytest.fixture(scope="module", params=["days", "hours with a clock change", "adjusted"])
+def report(request: pytest.FixtureRequest) -> Report:
+    if request.param == "hours with a clock change":
+        made = MadeUp(_AWKWARD, slot="1h", slots=48, released=40, start=date(2026, 10, 24))
+        return made.report()
+    made = MadeUp(_AWKWARD, released=5, queries=("prefix", "matrix"))
+    return made.report(adjusted=request.param == "adjusted")
+
+
+def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Moments as instants: zones are written in more than one way."""
+    moments = ("starts_at", "ends_at")
+    return [row | {key: row[key].timestamp() for key in moments} for row in records]
+
+
+def _read(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    moments = ("starts_at", "ends_at")
+    parsed = [row | {key: datetime.fromisoformat(row[key]) for key in moments} for row in records]
+    return _plain(parsed)
+
+
+def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
+    expected = _plain([asdict(row) for row in report.rows()])
+    assert _plain(report.to_arrow().to_pylist()) == expected
+    assert _plain(report.to_pandas().to_dict("records")) == expected
+    assert _plain(report.to_polars().to_dicts()) == expected
+    assert _read(json.loads(report.to_json())["cells"]) == expected
+
+    report.to_parquet(tmp_path / "cells.parquet")
+    assert _plain(pq.read_table(tmp_path / "cells.parquet").to_pylist()) == expected
+    assert polars.read_parquet(tmp_path / "cells.parquet").height == len(expected)
+
+    text = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    types = {key: type(value) for key, value in expected[0].items()}
+    numbers = [
+        row | {key: types[key](row[key]) for key in row if key in _NUMBERS} for row in text
+    ]
+    assert _read([row | {"noisy": row["noisy"] == "true"} for row in numbers]) == expected
+
+
+_NUMBERS = {"slot", "estimate", "standard_error", "low", "high"}
+
+
+def test_moments_carry_the_zone_of_the_campaign() -> None:
+    table = MadeUp(released=1).report().to_arrow()
+    assert str(table.schema.field("starts_at").type) == "timestamp[us, tz=Europe/Berlin]"
+
+
+def test_json_says_what_is_promised() -> None:
+    found = json.loads(MadeUp().report(level=0.9).to_json())
+    cells = found.pop("cells")
+    assert len(cells) == 31 * 7
+    assert found == {
+        "campaign": "spring-shoes",
+        "scope": "acme",
+        "metric": "conversions",
+        "level": 0.9,
+        "adjusted": False,
+        "guarantee": {
+            "unit": "user",
+            "adjacency": "add-remove",
+            "rho": 1.0,
+            "epsilon": 5.3,
+            "delta": 1e-6,
+            "scope": "acme",
+        },
+        "budget": {
+            "campaign": {"limit": 1.0, "spent": 0.9, "left": 0.1},
+            "scope": {"limit": 3.0, "spent": 1.9, "left": 1.1},
+        },
+    }
+
+
+@pytest.mark.parametrize("format", ["html", "csv", "parquet", "json"])
+def test_write_makes_one_file_that_others_may_read(format: str, tmp_path: Path) -> None:
+    target = tmp_path / f"report.{format}"
+    target.write_text("an older report", encoding="utf-8")
+    MadeUp(released=2).report().write(target, format)
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    assert len(target.read_bytes()) > 100
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert target.stat().st_mode == plain.stat().st_mode
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"format = 'htm': expected one of .*Did you mean \"html\""):
+        MadeUp(released=1).report().write(tmp_path / "report", "htm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="Check that it exists"):
+        MadeUp(released=1).report().write(tmp_path / "nowhere" / "report.csv", "csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "report.csv").mkdir()
+    with pytest.raises(SourceError, match=r"report\.csv: found a place that cannot be written"):
+        MadeUp(released=1).report().write(tmp_path / "report.csv", "csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.csv"]
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("fsync", errno.ENOSPC), ("replace", errno.EACCES)],
+    ids=["full disk", "unwritable folder"],
+)
+def test_a_failed_write_leaves_the_old_file_alone(
+    call: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.csv"
+    target.write_text("old", encoding="utf-8")
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(SourceError, match=os.strerror(number)):
+        MadeUp(released=1).report().write(target, "csv")
+    assert target.read_text(encoding="utf-8") == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.csv"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_without_rights_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(SourceError, match="Permission denied"):
+            MadeUp(released=1).report().write(tmp_path / "report.csv", "csv")
+    finally:
+        tmp_path.chmod(0o700)
