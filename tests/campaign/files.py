@@ -84,9 +84,14 @@ def write_campaign(
     file = directory / "spring.toml"
     file.write_text(
         CAMPAIGN.format(
-            slots=slots, slot=slot, engine=engine, options=options, location=location,
-            privacy=privacy, model=model,
-        )  # fmt: skip
+            slots=slots,
+            slot=slot,
+            engine=engine,
+            options=options,
+            location=location,
+            privacy=privacy,
+            model=model,
+        )
     )
     return file
 

@@ -41,11 +41,15 @@ class Witness:
         assert len(self.ledger.steps("acme", "spring")) == len(committed)
         slot_rho = self.ledger.campaign("acme", "spring")
         assert slot_rho is not None
-        charged = sum(
-            charge.pico_rho
-            for release in self.campaign.report().releases
-            for charge in release.charges
-        ) if committed else 0
+        charged = (
+            sum(
+                charge.pico_rho
+                for release in self.campaign.report().releases
+                for charge in release.charges
+            )
+            if committed
+            else 0
+        )
         budget, scope = self.ledger.budgets("acme", "spring")
         assert budget.spent_pico_rho == scope.spent_pico_rho == charged, "charged twice, or lost"
         return len(committed)

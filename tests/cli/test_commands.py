@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.attribution.test_engines_agree import crowd
+from tests.cli.program import adsbpc
 from tests.worlds import World
 
 CAMPAIGN = """
@@ -35,11 +36,6 @@ view_lookback = "2d"
 [engine.options]
 {options}
 """
-
-
-def adsbpc(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "adsbpc", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 @pytest.fixture
@@ -175,9 +171,22 @@ def test_bad_usage_exits_2(tmp_path: Path) -> None:
 def test_demo(tmp_path: Path) -> None:
     done = adsbpc("demo", "--directory", "d", "--users", 2_000, "--slots", 7, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "after 7 days" in done.stdout
-    assert re.search(r"search .*\.\. ", done.stdout)
-    assert re.search(r"Spent (0\.9999|1\.0000) of rho = 1", done.stdout)
+    assert re.search(r"after\s+day 7 of 7", done.stdout)
+    assert re.search(r"search .* to .* \d+", done.stdout)
+    assert "truth" in done.stdout
+    assert "Budget of the campaign: 1 of rho = 1 spent, 0 left." in done.stdout
+    assert (tmp_path / "d" / "report.html").stat().st_size > 500_000
+
+
+def test_demo_replaces_a_demo_and_nothing_else(tmp_path: Path) -> None:
+    arguments = ("demo", "--directory", "d", "--users", 200, "--slots", 2, "--json")
+    first, second = (json.loads(adsbpc(*arguments, cwd=tmp_path).stdout) for _ in range(2))
+    assert first["releases"] != second["releases"]
+    (tmp_path / "d" / "campaign.toml").write_text(CAMPAIGN)
+    done = adsbpc(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not the file of a demo" in done.stderr
+    assert (tmp_path / "d" / "campaign.toml").read_text() == CAMPAIGN
 
 
 def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> None:
@@ -337,7 +346,7 @@ def test_bad_plans(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
-    heavy = ["duckdb", "pyspark", "numpy", "pydantic", "pyarrow", "opendp", "scipy"]
+    heavy = ["duckdb", "pyspark", "numpy", "pydantic", "pyarrow", "opendp", "scipy", "sqlalchemy"]
     code = (
         "import sys; from adsbpc.cli.main import main\n"
         "sys.argv = ['adsbpc', '--help']\n"
@@ -349,6 +358,7 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stderr.strip() == "[]"
-    for command in ("attribute", "budget", "demo", "plan"):
+    commands = ("attribute", "budget", "demo", "init", "plan", "release", "report", "status")
+    for command in commands:
         assert command in done.stdout
     assert adsbpc("--version", cwd=tmp_path).stdout.startswith("adsbpc ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sqlalchemy import text
 from adsbpc.errors import BudgetError, LedgerError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import SCHEMA_VERSIONS, Database, upgrade
+from adsbpc.ledger.entries import Entry
 from adsbpc.model import PICO_RHO, Adjacency, Budget, Release
 from tests.ledger.entries import STEP, release_of, start
 
@@ -108,7 +110,7 @@ def test_the_terms_of_a_scope_stay(ledger: Ledger) -> None:
     start(ledger)
     with pytest.raises(LedgerError, match="'add-remove', and this campaign 'substitute'"):
         start(ledger, Fraction(1, 10), campaign="b", adjacency=Adjacency.SUBSTITUTE)
-    with pytest.raises(LedgerError, match="limit of 1, and .* scope_rho says 9"):
+    with pytest.raises(LedgerError, match=r"limit of 1, and .* scope_rho says 9"):
         start(ledger, Fraction(1, 10), campaign="b", limit=Fraction(9))
 
 
@@ -134,13 +136,11 @@ def test_a_campaign_that_never_started_cannot_be_charged(ledger: Ledger) -> None
 
 
 @pytest.mark.parametrize("change", ["UPDATE entries SET pico_rho = 0", "DELETE FROM entries"])
-def test_the_database_refuses_changes(
-    ledger: Ledger, raw: sqlalchemy.Engine, change: str
-) -> None:
+def test_the_database_refuses_changes(ledger: Ledger, raw: sqlalchemy.Engine, change: str) -> None:
     start(ledger)
-    with pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted"):
-        with raw.begin() as connection:
-            connection.execute(text(change))
+    refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
+    with refused, raw.begin() as connection:
+        connection.execute(text(change))
 
 
 _TRIGGERS = {
@@ -173,6 +173,26 @@ def test_a_changed_entry_is_found(ledger: Ledger, raw: sqlalchemy.Engine, change
     assert "is not what was written" in str(ledger.verify("acme").problem)
 
 
+def test_an_entry_that_was_sealed_anew_breaks_the_chain(
+    ledger: Ledger, raw: sqlalchemy.Engine
+) -> None:
+    """Whoever changes a charge and its own hash leaves the next entry pointing at the old one."""
+    start(ledger)
+    for slot in (1, 2):
+        ledger.commit(release_of(slot, 10 * slot), STEP)
+    with raw.begin() as connection:
+        for statement in _TRIGGERS[raw.dialect.name]:
+            connection.execute(text(statement))
+        rows = connection.execute(text("SELECT * FROM entries ORDER BY position")).all()
+        (*charge, _), previous = rows[2], rows[1][-1]
+        forged = replace(Entry(*charge), pico_rho=1)
+        connection.execute(
+            text("UPDATE entries SET pico_rho = 1, hash = :hash WHERE position = 3"),
+            {"hash": forged.sealed(previous)},
+        )
+    assert "entry 4 (state of slot 1) is not what was written" in str(ledger.verify("acme").problem)
+
+
 def test_an_older_schema_is_carried_over(
     location: str, raw: sqlalchemy.Engine, tmp_path: Path
 ) -> None:
@@ -185,9 +205,9 @@ def test_an_older_schema_is_carried_over(
     with raw.begin() as connection:
         version = connection.execute(text("SELECT version_num FROM adsbpc_schema")).scalar()
     assert version == SCHEMA_VERSIONS[-1]
-    with pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted"):
-        with raw.begin() as connection:
-            connection.execute(text("DELETE FROM entries"))
+    refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
+    with refused, raw.begin() as connection:
+        connection.execute(text("DELETE FROM entries"))
 
 
 def test_a_newer_schema_is_refused(ledger: Ledger, raw: sqlalchemy.Engine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adsbpc.errors import SpecError
-from adsbpc.model import load_spec
+from adsbpc.model import CampaignSpec, load_spec
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 
 GOOD = """
@@ -36,10 +36,14 @@ memory_limit = "1GB"
 """
 
 
-def load(tmp_path: Path, text: str) -> None:
+def load(tmp_path: Path, text: str) -> CampaignSpec:
     file = tmp_path / "campaign.toml"
     file.write_text(text, encoding="utf-8")
-    load_spec(file)
+    return load_spec(file)
+
+
+def with_dates(dates: str) -> str:
+    return GOOD.replace('start = 2026-03-01\nslots = 31\nslot = "1d"', dates)
 
 
 def test_a_good_file(tmp_path: Path) -> None:
@@ -123,3 +127,32 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="cannot be read"):
         load_spec(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dates", "slots"),
+    [
+        ("start = 2026-03-01\nend = 2026-03-31", 31),
+        ("start = 2026-03-01\nend = 2026-03-01", 1),
+        ('start = 2026-03-01\nend = 2026-03-01\nslot = "1h"', 24),
+        ('start = 2026-03-29\nend = 2026-03-29\nslot = "1h"\ntimezone = "Europe/Berlin"', 23),
+    ],
+)
+def test_an_end_in_place_of_slots(dates: str, slots: int, tmp_path: Path) -> None:
+    assert load(tmp_path, with_dates(dates)).campaign.slots == slots
+
+
+@pytest.mark.parametrize(
+    ("dates", "message"),
+    [
+        ("start = 2026-03-31\nend = 2026-03-01", "end = 2026-03-01 is before start = 2026-03-31"),
+        ("start = 2026-03-01\nend = 2026-03-31\nslots = 31", "gives both slots and end"),
+        ("start = 2026-03-01\nend = 'May'", "both are days, for example 2026-03-31"),
+        ("end = 2026-03-31", "end needs start"),
+        ("start = 2026-03-01\nslots = 0", "[campaign] slots = 0: "),
+    ],
+)
+def test_bad_dates(dates: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as refused:
+        load(tmp_path, with_dates(dates))
+    assert message in str(refused.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +28,6 @@ Reals = NDArray[np.float64]
 
 PUBLISHERS = ("search", "social", "video", "newsletter", "partners")
 _SURGING = "video"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ class MadeUp:
         )
 
     def _release(self, slot: int, noisy: Reals) -> Release:
-        edges = self.spec.grid.boundaries
-        starts, ends = (_EPOCH + timedelta(microseconds=edges[k]) for k in (slot - 1, slot))
+        starts_at, ends_at = self.spec.grid.bounds_text(slot)
         running = self._answers(f"prefix 1..{slot}", (1, slot), noisy)
         alone = self._answers(f"slot {slot}", (slot, slot), noisy)
         first = max(slot - 6, 1)
@@ -119,8 +117,8 @@ class MadeUp:
             scope="acme",
             campaign=self.name,
             slot=slot,
-            starts_at=starts.isoformat(),
-            ends_at=ends.isoformat(),
+            starts_at=starts_at,
+            ends_at=ends_at,
             metric="value" if self.metric == "value" else "conversions",
             bound=self.bounds[slot % len(self.bounds)],
             scale=self.scale,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsbpc.report import ALL_PUBLISHERS
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.adjustment import Adjustment, closest_running_total
 from tests.report.releases import MadeUp
 

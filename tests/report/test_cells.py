@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.report import ALL_PUBLISHERS
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.standings import Standings, clear_leader
 from tests.report.releases import MadeUp
 

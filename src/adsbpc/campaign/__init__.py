@@ -3,13 +3,14 @@
 from adsbpc.campaign.campaign import Campaign, Status
 from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
 from adsbpc.campaign.plan import ExpectedError, Plan, plan
-from adsbpc.campaign.release import Released, Running, release_slot, start
+from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
 
 __all__ = [
     "Campaign",
     "ExpectedError",
     "Plan",
     "Released",
+    "Releases",
     "Running",
     "Status",
     "attribute",

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from adsbpc.campaign.plan import Plan, plan
 from adsbpc.campaign.published import Published
-from adsbpc.campaign.release import Released, release_slot, start
+from adsbpc.campaign.release import Released, Releases, release_slot, start
 from adsbpc.engines import Engine, open_engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Verification
@@ -64,9 +64,9 @@ class Campaign:
 
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None
-    ) -> list[Released]:
+    ) -> Releases:
         """Release what is due: everything that is over, one slot, or up to a date."""
-        return list(self.releasing(slot, through))
+        return Releases(self.releasing(slot, through))
 
     def releasing(
         self, slot: int | None = None, through: date | datetime | str | None = None
@@ -82,6 +82,7 @@ class Campaign:
                 stack.callback(opened.close)
                 return opened
 
+            stack.callback(running.ledger.seal)
             for number in wanted:
                 yield release_slot(running, number, engine, SecureRandomness())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from adsbpc.mechanisms import (
     expected_errors,
@@ -14,6 +15,8 @@ from adsbpc.mechanisms import (
 )
 from adsbpc.model import CampaignSpec, Guarantee
 from adsbpc.privacy import epsilon_of
+from adsbpc.report.numbers import rounded_up
+from adsbpc.report.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Tabular):
     """`queries` hold for the bound given; errors grow in proportion to the bound.
 
     `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
@@ -41,6 +44,18 @@ class Plan:
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
     rho_for_targets: float | None
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The expected errors."""
+        names = ("slot", "query", "standard_error")
+        return {name: [getattr(query, name) for query in self.queries] for name in names}
+
+    def caption(self) -> str:
+        return (
+            f"rho = {float(self.guarantee.rho):g} for one {self.guarantee.unit} "
+            f"({self.guarantee.adjacency}): (epsilon = {rounded_up(self.epsilon)}, "
+            f"delta = {self.delta:g}). Errors when one user counts for at most {self.bound} a slot."
+        )
 
 
 def plan(spec: CampaignSpec, bound: int = 1) -> Plan:

@@ -7,10 +7,10 @@ for a slot that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from adsbpc.campaign.data_path import attribute, contributed
 from adsbpc.campaign.promise import check_promise, promise_of
@@ -21,6 +21,7 @@ from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import AdsBPC, SlotRelease, State, guarantee_of, plan_adsbpc, privacy_of
 from adsbpc.model import PICO_RHO, CampaignSpec, ChargeLine, Release
 from adsbpc.privacy import Randomness, exact_rho
+from adsbpc.report.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,48 @@ class Released:
     @property
     def release(self) -> Release:
         return Release.from_text(self.text)
+
+
+class Releases(Tabular, Sequence[Released]):
+    """Slots in order; as a table, a row for each estimate."""
+
+    def __init__(self, released: Iterable[Released]) -> None:
+        self._released = tuple(released)
+
+    def __len__(self) -> int:
+        return len(self._released)
+
+    @overload
+    def __getitem__(self, index: int) -> Released: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Releases: ...
+
+    def __getitem__(self, index: int | slice) -> Released | Releases:
+        if isinstance(index, slice):
+            return Releases(self._released[index])
+        return self._released[index]
+
+    def columns(self) -> dict[str, list[Any]]:
+        rows = [
+            (
+                release.slot,
+                one.replayed,
+                each.publisher,
+                each.query,
+                each.value,
+                each.standard_error,
+            )
+            for one in self._released
+            for release in [one.release]
+            for each in release.estimates
+        ]
+        names = ("slot", "replayed", "publisher", "query", "value", "standard_error")
+        return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+
+    def caption(self) -> str:
+        replayed = sum(one.replayed for one in self._released)
+        return f"{len(self) - replayed} slots released, {replayed} were released before"
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,10 @@ def as_line(released: Released) -> str:
 
 
 def note_quarantine(notes: Console, done: list[Released]) -> None:
-    """Bad rows of each slot, for the operator: never part of what is published."""
-    for released in done:
-        for (source, reason), count in released.quarantined.items():
-            notes.print(
-                f"slot {released.release.slot}: quarantined {count:,} {source}: {reason}",
-                style="yellow", highlight=False,
-            )  # fmt: skip
+    """Bad rows at the newest slot, for the operator: never part of what is published."""
+    newest = next((one for one in reversed(done) if not one.replayed), None)
+    for (source, reason), count in newest.quarantined.items() if newest else ():
+        notes.print(f"quarantined {count:,} {source}: {reason}", style="yellow", highlight=False)
 
 
 def _summary(done: list[Released]) -> str:

@@ -12,7 +12,7 @@ from adsbpc.campaign import Campaign, Status
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Verification
 from adsbpc.model import Budget
-from adsbpc.report.numbers import rounded_down, rounded_up
+from adsbpc.report.numbers import budget_texts
 
 
 def run(file: Path, verify: bool, as_json: bool) -> None:
@@ -44,8 +44,8 @@ def budget_line(found: Status) -> str:
 
 
 def _amounts(budget: Budget) -> str:
-    limit, spent = rounded_down(float(budget.limit)), rounded_up(float(budget.spent))
-    return f"{spent} of rho = {limit} spent, {rounded_down(float(budget.left))} left"
+    spent, limit, left = budget_texts(budget)
+    return f"{spent} of rho = {limit} spent, {left} left"
 
 
 def _table(campaign: Campaign, found: Status) -> Table:

@@ -89,8 +89,8 @@ def _remove_earlier(directory: Path, spec: Path) -> None:
         raise SpecError(
             f"{spec}: is not the file of a demo, and would be written over. Give another folder"
         )
-    for name in ("adsbpc-ledger.sqlite", "adsbpc-ledger.sqlite-wal", "adsbpc-ledger.sqlite-shm"):
-        (directory / name).unlink(missing_ok=True)
+    for file in directory.glob("adsbpc-ledger.sqlite*"):
+        file.unlink()
     shutil.rmtree(directory / "adsbpc-releases", ignore_errors=True)
 
 

@@ -67,5 +67,8 @@ class Entry:
 
     def sealed(self, previous: str) -> str:
         """Hash of this entry and the hash before it: changing any entry changes all that follow."""
-        fields = json.dumps([previous, *astuple(self)], ensure_ascii=False, separators=(",", ":"))
+        # A damaged file may hold bytes where a text was; they are not what was written.
+        fields = json.dumps(
+            [previous, *astuple(self)], ensure_ascii=False, separators=(",", ":"), default=repr
+        )
         return sha256(fields.encode()).hexdigest()

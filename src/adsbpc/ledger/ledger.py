@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Select, func, insert, select
 from adsbpc.errors import BudgetError, LedgerError
 from adsbpc.ledger.database import Database
 from adsbpc.ledger.entries import Entry, entries
+from adsbpc.ledger.seal import broken_seal, write_seal
 from adsbpc.model import PICO_RHO, Budget, Guarantee, Release
 
 # The only source of noise that a release may come from: OpenDP over the system's randomness.
@@ -223,7 +224,18 @@ class Ledger:
             return Verification(count, previous, str(error))
         if spent > limit:
             return Verification(count, previous, f"{spent} pico-rho were charged, above {limit}")
-        return Verification(count, previous, None)
+        file = self._database.file
+        broken = None if file is None else broken_seal(file, self._size())
+        return Verification(count, previous, broken)
+
+    def seal(self) -> None:
+        """Note a hash of the whole file, where it is one, at the end of a run that wrote to it."""
+        if self._database.file is not None:
+            write_seal(self._database.file, self._size())
+
+    def _size(self) -> int:
+        with self._database.reading() as connection:
+            return connection.execute(select(func.count()).select_from(entries)).scalar_one()
 
 
 @dataclass(frozen=True)

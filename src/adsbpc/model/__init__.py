@@ -1,12 +1,13 @@
 """The frozen vocabulary: campaign spec, slots, the integer grid."""
 
-from adsbpc.model.grid import OTHER_PUBLISHER, UNITS_PER_CONVERSION
+from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
 from adsbpc.model.release import ChargeLine, Estimate, Release
 from adsbpc.model.slots import SlotGrid, SlotRun
 from adsbpc.model.spec import CampaignSpec, load_spec
 
 __all__ = [
+    "ALL_PUBLISHERS",
     "OTHER_PUBLISHER",
     "PICO_RHO",
     "UNITS_PER_CONVERSION",

@@ -5,3 +5,5 @@ UNITS_PER_CONVERSION = 720_720
 
 # The name under which everything outside the public publisher list is counted.
 OTHER_PUBLISHER = "other"
+# The name of all of them together in reports.
+ALL_PUBLISHERS = "(all)"

@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.model.durations import duration_text, parse_duration
-from adsbpc.model.grid import OTHER_PUBLISHER, UNITS_PER_CONVERSION
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR, duration_text, parse_duration
+from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.slots import SlotGrid
 
@@ -69,16 +69,38 @@ class CampaignSection(_Section):
     metric: Literal["conversions", "value"] = "conversions"
     value_cap: Annotated[float, Field(ge=1e-6, le=1e12)] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _slots_until_the_end(cls, content: Any) -> Any:
+        """`end`, the last day, may stand in place of `slots`."""
+        if not isinstance(content, dict) or "end" not in content:
+            return content
+        start, end = content.get("start"), content["end"]
+        if "slots" in content:
+            raise ValueError("gives both slots and end, the last day: remove one of them")
+        if type(start) is not date or type(end) is not date:
+            raise ValueError("end needs start, and both are days, for example 2026-03-31")
+        if end < start:
+            raise ValueError(f"end = {end} is before start = {start}: correct one of them")
+        days = (end - start).days + 1
+        if content.get("slot") == "1h" and isinstance(zone := content.get("timezone", "UTC"), str):
+            edges = SlotGrid(start, days, "1d", _known_zone(zone)).boundaries
+            days = (edges[-1] - edges[0]) // MICROSECONDS_PER_HOUR
+        return {**{key: content[key] for key in content if key != "end"}, "slots": days}
+
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
         twice = sorted({p for p in self.publishers if self.publishers.count(p) > 1})
         if twice:
             raise ValueError(f"publishers lists {twice[0]!r} more than once: remove the repeats")
-        if OTHER_PUBLISHER in self.publishers:
-            raise ValueError(
-                f"publishers lists {OTHER_PUBLISHER!r}, which is kept for everything that is not "
-                "listed: remove it"
-            )
+        for kept, meaning in (
+            (OTHER_PUBLISHER, "everything that is not listed"),
+            (ALL_PUBLISHERS, "the total"),
+        ):
+            if kept in self.publishers:
+                raise ValueError(
+                    f"publishers lists {kept!r}, which is kept for {meaning}: remove it"
+                )
         if self.metric == "value" and self.value_cap is None:
             raise ValueError(
                 'metric = "value" needs value_cap, the most that one conversion counts'

@@ -1,6 +1,6 @@
 """What analysts read: released values as tables, files and a page. Never sees events."""
 
-from adsbpc.report.cells import ALL_PUBLISHERS, Cell
+from adsbpc.report.cells import Cell
 from adsbpc.report.report import Report
 
-__all__ = ["ALL_PUBLISHERS", "Cell", "Report"]
+__all__ = ["Cell", "Report"]

@@ -9,11 +9,9 @@ from functools import cached_property
 from math import fsum, hypot
 from statistics import NormalDist
 
-from adsbpc.model import Estimate, Release
+from adsbpc.model import ALL_PUBLISHERS, Estimate, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.timeline import Timeline
-
-ALL_PUBLISHERS = "(all)"
 
 
 @dataclass(frozen=True)

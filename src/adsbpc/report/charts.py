@@ -60,10 +60,11 @@ def trend(report: Report, paint: Paint) -> Spec:
         {"boundary": 0, "publisher": each.publisher, "estimate": 0, "low": 0, "high": 0}
         for each in drawn
     ]
-    # Publishers come in one order, and the last is all of them.
-    for cell in report.running_totals(slots):
-        if cell.publisher in kept:
-            rows.append(_row(report, cell) | {"boundary": cell.slot})
+    rows += [
+        _row(report, cell) | {"boundary": cell.slot}
+        for cell in report.running_totals(slots)
+        if cell.publisher in kept
+    ]
     colour = {
         "field": "publisher",
         "type": "nominal",
@@ -73,11 +74,11 @@ def trend(report: Report, paint: Paint) -> Spec:
         },
         "legend": None,
     }
-    others_dimmed = "picked === '' || datum.publisher === picked"
-    vertical = _vertical(report, rows, metric_name(report) + " so far", ",~f")
+    in_front = "picked === '' || datum.publisher === picked"
+    vertical = _vertical(rows, ",~f", ticks=5)
 
     def seen(strong: float, dimmed: float) -> Spec:
-        return {"condition": {"test": others_dimmed, "value": strong}, "value": dimmed}
+        return {"condition": {"test": in_front, "value": strong}, "value": dimmed}
 
     return {
         "description": f"Running totals of {metric_name(report)} with {level_name(report)} bands",
@@ -99,45 +100,55 @@ def trend(report: Report, paint: Paint) -> Spec:
                 "mark": {"type": "line", "strokeWidth": 2.25, "strokeJoin": "round"},
                 "encoding": {"y": vertical, "opacity": seen(1, 0.15)},
             },
-            {
-                "transform": [{"filter": "datum.boundary > 0"}],
-                "params": [
-                    {
-                        "name": "hovered",
-                        "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
-                    }
-                ],
-                # Large enough for a finger to meet; the stroke leaves a small dot to see.
-                "mark": {
-                    "type": "point",
-                    "filled": True,
-                    "size": 320,
-                    "stroke": paint("card"),
-                    "strokeWidth": 9,
-                },
-                "encoding": {
-                    "y": vertical,
-                    "opacity": {
-                        "condition": {"param": "hovered", "empty": False, "value": 1},
-                        "value": 0,
-                    },
-                    "tooltip": _tooltip(report, "so far"),
-                },
-            },
+            _points(report, vertical, paint),
         ],
+    }
+
+
+def _points(report: Report, vertical: Spec, paint: Paint) -> Spec:
+    """Seen when pointed at, with their numbers."""
+    return {
+        "transform": [{"filter": "datum.boundary > 0"}],
+        "params": [
+            {
+                "name": "hovered",
+                "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
+            }
+        ],
+        # Large enough for a finger to meet; the stroke leaves a small dot to see.
+        "mark": {
+            "type": "point",
+            "filled": True,
+            "size": 320,
+            "stroke": paint("card"),
+            "strokeWidth": 9,
+        },
+        "encoding": {
+            "y": vertical,
+            "opacity": {
+                "condition": {"param": "hovered", "empty": False, "value": 1},
+                "value": 0,
+            },
+            "tooltip": _tooltip(report, "so far"),
+        },
     }
 
 
 def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Spec:
     """One publisher's slots, each alone; bars that cannot be told from nothing are pale."""
     rows = [
-        _row(report, cell) | {"left": cell.slot - 0.88, "right": cell.slot - 0.12, "zero": 0}
+        _row(report, cell)
+        | {
+            "left": cell.slot - 0.88,
+            "middle": cell.slot - 0.5,
+            "right": cell.slot - 0.12,
+            "zero": 0,
+            "noisy": cell.noisy,
+        }
         for cell in cells
     ]
-    for row, cell in zip(rows, cells, strict=True):
-        row["middle"], row["noisy"] = cell.slot - 0.5, cell.noisy
     first = cells[0].slot - 1
-    vertical = _vertical(report, rows, None, "~s") | {"axis": _value_axis("~s", ticks=3)}
+    vertical = _vertical(rows, "~s", ticks=3)
     return {
         "description": (
             f"{metric_name(report)} of each {report.timeline.word}, {cells[0].publisher}, with "
@@ -179,7 +190,7 @@ def slots_with_bars(report: Report) -> range:
 def config(paint: Paint) -> Spec:
     """How every chart looks."""
     return {
-        "background": None,
+        "background": "transparent",
         "font": FONT,
         "view": {"stroke": None},
         "axis": {
@@ -250,27 +261,22 @@ def _horizontal(report: Report, first: int, ticks: int | None = None) -> Spec:
     }
 
 
-def _vertical(report: Report, rows: Sequence[Spec], title: str | None, format: str) -> Spec:
+def _vertical(rows: Sequence[Spec], format: str, ticks: int) -> Spec:
     return {
         "field": "estimate",
         "type": "quantitative",
-        "title": title,
         "scale": {
             "domainMin": min(0.0, *(row["low"] for row in rows)),
             "domainMax": max(0.0, *(row["high"] for row in rows)),
             "nice": False,
         },
-        "axis": _value_axis(format, ticks=5),
-    }
-
-
-def _value_axis(format: str, ticks: int) -> Spec:
-    return {
-        "format": format,
-        # SI prefixes would write zero as "0k".
-        "labelExpr": "datum.value === 0 ? '0' : datum.label",
-        "tickCount": ticks,
-        "domain": False,
-        "ticks": False,
-        "title": None,
+        "axis": {
+            "title": None,
+            "format": format,
+            # SI prefixes would write zero as "0k".
+            "labelExpr": "datum.value === 0 ? '0' : datum.label",
+            "tickCount": ticks,
+            "domain": False,
+            "ticks": False,
+        },
     }

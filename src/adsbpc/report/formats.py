@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = tuple(field.name for field in fields(Cell))
 
 
-def arrow_of(cells: Sequence[Cell], timezone: str) -> Any:
+def arrow_of(columns: dict[str, list[Any]], timezone: str) -> Any:
     """A pyarrow Table; moments carry the campaign's time zone."""
     import pyarrow as pa
 
@@ -39,7 +39,6 @@ def arrow_of(cells: Sequence[Cell], timezone: str) -> Any:
         "noisy": pa.bool_(),
     }
     schema = pa.schema([(name, types.get(name, pa.float64())) for name in COLUMNS])
-    columns = {name: [getattr(cell, name) for cell in cells] for name in COLUMNS}
     return pa.table(columns, schema=schema)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import charts
-from adsbpc.report.cells import ALL_PUBLISHERS, Cell
+from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, interval, percent
 from adsbpc.report.palette import LIGHT
 from adsbpc.report.wording import decimals, level_name, promise_line, summary

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Literal
+
+from adsbpc.model import Budget
 
 
 def rounded_up(value: float | Fraction, digits: int = 6) -> str:
@@ -20,6 +22,16 @@ def rounded_up(value: float | Fraction, digits: int = 6) -> str:
 def rounded_down(value: float | Fraction, digits: int = 6) -> str:
     """A budget that is left, with some significant digits and never above its value."""
     return _digits(Context(prec=digits, rounding=ROUND_FLOOR), value)
+
+
+def budget_texts(budget: Budget) -> tuple[str, str, str]:
+    """What is spent (rounded up), the limit and what is left (rounded down), to six decimals.
+
+    >>> budget_texts(Budget(10**12, 10**12 - 44))
+    ('1', '1', '0')
+    """
+    spent, left = ceil(budget.spent * 10**6), floor(budget.left * 10**6)
+    return f"{spent / 10**6:.10g}", f"{float(budget.limit):.12g}", f"{left / 10**6:.10g}"
 
 
 def decimals_of(metric: Literal["conversions", "value"], standard_error: float) -> int:

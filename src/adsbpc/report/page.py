@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -16,24 +17,21 @@ from itertools import groupby
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import charts, sections
-from adsbpc.report.cells import ALL_PUBLISHERS, Cell
+from adsbpc.report.cells import Cell
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.wording import metric_name, summary
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
-# What of the charting libraries the page script uses.
-_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 # Beyond this a browser opens the page slowly; the other formats have no limit.
 _MOST_CELLS_IN_PAGE = 50_000
 
 
 def page_of(report: Report) -> str:
-    import vl_convert
-
-    libraries, script = vl_convert.javascript_bundle(_SNIPPET), _resource("page.js")
+    libraries, script = _libraries(), _resource("page.js")
     drawn = charts.drawn_publishers(report)
     bars = [(ALL_PUBLISHERS, "series-other"), *((each.publisher, each.colour) for each in drawn)]
     with_cells = len(report.rows()) <= _MOST_CELLS_IN_PAGE
@@ -69,6 +67,15 @@ def page_of(report: Report) -> str:
         libraries=libraries,
         script=script,
     )
+
+
+@cache
+def _libraries() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; putting it together takes a second."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle
 
 
 def _bars(report: Report, publishers: list[tuple[str, str]]) -> list[charts.Spec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,12 @@ from adsbpc.errors import SourceError, SpecError, did_you_mean
 from adsbpc.model import Budget, CampaignSpec, Promise, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
-from adsbpc.report.formats import arrow_of, csv_of, json_of, parquet_of, write_whole
+from adsbpc.report.formats import COLUMNS, arrow_of, csv_of, json_of, parquet_of, write_whole
 from adsbpc.report.standings import Standings
+from adsbpc.report.tabular import Tabular
 from adsbpc.report.timeline import Timeline
 
 if TYPE_CHECKING:
-    import polars
     from rich.table import Table
 
 FORMATS = ("html", "csv", "parquet", "json")
@@ -25,7 +25,7 @@ _LOWEST_LEVEL, _HIGHEST_LEVEL = 0.5, 0.9999
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Tabular):
     """A snapshot of a campaign after its newest slot.
 
     `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
@@ -67,18 +67,12 @@ class Report:
         """A cell for each answer of the campaign's workload, and one for "(all)" of each query."""
         return self._cells
 
+    def columns(self) -> dict[str, list[Any]]:
+        return {name: [getattr(cell, name) for cell in self.rows()] for name in COLUMNS}
+
     def to_arrow(self) -> Any:
         """A pyarrow Table with a row for each cell."""
-        return arrow_of(self.rows(), self.spec.campaign.timezone)
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        import polars
-
-        return polars.DataFrame(self.to_arrow())
+        return arrow_of(self.columns(), self.spec.campaign.timezone)
 
     def to_csv(self) -> str:
         return csv_of(self.rows())
@@ -109,11 +103,12 @@ class Report:
             content = text.encode()
         write_whole(Path(path), content)
 
-    def table(self) -> Table:
-        """Totals after the newest slot, for a terminal."""
+    def table(self, truth: Mapping[str, float] | None = None) -> Table:
+        """Totals after the newest slot, for a terminal. `truth` by publisher, where people are
+        made up, stands beside them."""
         from adsbpc.report.table import table_of
 
-        return table_of(self)
+        return table_of(self, truth)
 
     def _repr_html_(self) -> str:
         from adsbpc.report.notebook import fragment_of

@@ -7,11 +7,11 @@ from html import escape
 from math import ceil
 from typing import TYPE_CHECKING
 
-from adsbpc.model import Budget
+from adsbpc.model import ALL_PUBLISHERS, Budget
 from adsbpc.report import wording
-from adsbpc.report.cells import ALL_PUBLISHERS, Cell
+from adsbpc.report.cells import Cell
 from adsbpc.report.charts import Drawn
-from adsbpc.report.numbers import amount, interval, percent, rounded_down, rounded_up
+from adsbpc.report.numbers import amount, budget_texts, interval, percent, rounded_up
 from adsbpc.report.palette import variable
 from adsbpc.report.standings import Share, Standing
 
@@ -29,7 +29,8 @@ def facts(report: Report) -> str:
         "Metric": wording.metric_name(report),
         "Period": f"{timeline.period(report.newest.slot)} ({campaign.timezone})",
         "Released": f"{timeline.word} {report.newest.slot} of {campaign.slots}",
-        "Intervals": wording.level_name(report) + (", adjusted" if report.adjusted else ""),
+        "Intervals": wording.level_name(report),
+        "Numbers": "adjusted" if report.adjusted else "as released",
     }
     return _definitions(found)
 
@@ -137,6 +138,8 @@ def download(report: Report, file_name: str | None) -> str:
 
 def table_note(report: Report) -> str:
     note = f"Totals after {report.timeline.name(report.newest.slot)}."
+    if report.adjusted:
+        note += " They are adjusted: no total ever falls or is negative, and parts add up."
     if any(standing.total.noisy for standing in report.standings.publishers):
         note += (
             f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
@@ -186,7 +189,7 @@ def gauges(report: Report) -> str:
 
 def _gauge(title: str, budget: Budget) -> str:
     filled = 100 * float(budget.spent / budget.limit) if budget.limit else 100.0
-    spent, limit = rounded_up(budget.spent, 4), rounded_up(budget.limit, 4)
+    spent, limit, left = budget_texts(budget)
     return (
         f'<div class="gauge"><h3 class="name">{escape(title)}</h3>'
         f'<div class="meter" role="meter" aria-label="{escape(title)}: spent" aria-valuemin="0" '
@@ -194,7 +197,7 @@ def _gauge(title: str, budget: Budget) -> str:
         f'aria-valuetext="{spent} of {limit} spent">'
         f'<span style="width: {filled:.4g}%"></span></div>'
         f"<p><span><strong>{spent}</strong> of {limit} spent</span>"
-        f"<span><strong>{rounded_down(budget.left, 4)}</strong> left</span></p></div>"
+        f"<span><strong>{left}</strong> left</span></p></div>"
     )
 
 
@@ -212,6 +215,7 @@ def promise(report: Report) -> str:
             f'<dl class="parameters">{_definitions(parameters)}</dl>',
             "<h3>Who is protected</h3>",
             "<p>A person, which means one user id with all of its impressions and conversions.</p>",
+            f"<p>{escape(wording.scope(report))}</p>",
             "<h3>What it means</h3>",
             f"<p>{escape(wording.neighbours(report))}</p>",
             f"<p>{escape(wording.odds(report))}</p>",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, interval, percent
 from adsbpc.report.wording import decimals, level_name, metric_name
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 _NOISY_MARK = "~"
 
 
-def table_of(report: Report) -> Table:
+def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -24,23 +26,29 @@ def table_of(report: Report) -> Table:
     shown = decimals(report)
     table = Table(
         title=Text(
-            f"{printable(campaign.name)}: {metric_name(report)} after {report.timeline.word} "
+            f"{campaign.name}: {metric_name(report)} after {report.timeline.word} "
             f"{report.newest.slot} of {campaign.slots}"
         ),
         caption_justify="left",
     )
     # Names fold rather than lose their ends: publishers often share how they start.
     table.add_column("publisher", overflow="fold")
-    for heading in ("estimate", f"{level_name(report)} interval", "share"):
+    headings = ["estimate", f"{level_name(report)} interval", "share"]
+    for heading in headings if truth is None else [*headings, "truth"]:
         table.add_column(heading, justify="right")
+
+    if truth is not None:
+        truth = {**truth, ALL_PUBLISHERS: sum(truth.values())}
 
     def add(cell: Cell, share: str, style: str = "", end_section: bool = False) -> None:
         mark = f" {_NOISY_MARK}" if cell.noisy else "  "
         table.add_row(
-            Text(printable(cell.publisher)),
+            # A text, so that brackets in a name are not taken for a style.
+            Text(cell.publisher),
             f"{amount(cell.estimate, shown)}{mark}",
             interval(cell.low, cell.high, shown),
             share,
+            *([] if truth is None else [amount(truth[cell.publisher], shown)]),
             style="dim" if cell.noisy else style,
             end_section=end_section,
         )
@@ -54,8 +62,3 @@ def table_of(report: Report) -> Table:
             f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}", style="dim"
         )
     return table
-
-
-def printable(name: str) -> str:
-    """A name may hold anything, also what would steer a terminal."""
-    return "".join(letter if letter.isprintable() else "�" for letter in name)

@@ -60,8 +60,18 @@ def promise_line(report: Report) -> str:
     promise = report.promise
     return (
         f"Any one person is hidden with epsilon = {rounded_up(promise.epsilon, 4)}, "
-        f"delta = {promise.delta:g}, over everything released in scope "
-        f"{promise.guarantee.scope}."
+        f"delta = {promise.delta:g}, over everything that this campaign releases."
+    )
+
+
+def scope(report: Report) -> str:
+    """Whose budgets add up to the promise."""
+    name, limit = report.promise.guarantee.scope, report.scope_budget.limit
+    if limit == report.promise.guarantee.rho:
+        return f"The promise holds for everything that is released in scope {name}."
+    return (
+        f"The promise is that of this campaign. Campaigns of scope {name} add up: all of them "
+        f"together may spend rho = {rounded_up(limit, 4)}."
     )
 
 
@@ -85,11 +95,13 @@ def odds(report: Report) -> str:
     if epsilon < 13:
         factor = f"{float(rounded_up(exp(epsilon), 3)):,.10g}"
     sure = 1 / (1 + exp(-epsilon))
-    certainty = f"{rounded_up(100 * sure, 4)}%" if sure < 0.9999 else "practically certain"
+    guess = "can become practical certainty"
+    if sure < 0.9999:
+        guess = f"becomes at most {rounded_up(100 * sure, 4)}%"
     return (
-        f"Someone who reads every number of this scope, and knows everything about everybody "
+        f"Someone who reads every number of this campaign, and knows everything about everybody "
         f"else, can move their odds about one person by at most a factor of {factor}, apart from "
-        f"a chance of about {one_in(delta)}. A guess of 50% becomes at most {certainty}."
+        f"a chance of about {one_in(delta)}. A guess of 50% {guess}."
     )
 
 

@@ -1,0 +1,65 @@
+"""A hash of the whole SQLite file, kept beside it: finds damage that touches no entry.
+
+Most of a database file is room that holds nothing, where the chain of entries sees no flipped bit.
+The seal belongs to a number of entries; after a crash it is older than the file and says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+
+def seal_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.seal")
+
+
+def write_seal(file: Path, entries: int) -> None:
+    """Seal a file that has grown. One that has not is left: sealing it again would hide damage."""
+    seal = seal_of(file)
+    # A disk that is full leaves the old seal, which says nothing about a file that has grown.
+    with suppress(OSError):
+        if _being_written(file) or _sealed(file).get("entries") == entries:
+            return
+        unfinished = seal.with_name(f".{seal.name}.{os.getpid()}.unfinished")
+        unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
+        os.replace(unfinished, seal)
+
+
+def broken_seal(file: Path, entries: int) -> str | None:
+    """What is wrong, if the file is not as it was when it was sealed with as many entries."""
+    sealed = _sealed(file)
+    if sealed.get("entries") != entries or _being_written(file):
+        return None
+    if sealed.get("sha256") == _digest(file):
+        return None
+    return (
+        f"every entry is intact, but {file} is not as adsbpc left it. If you rewrote the file "
+        f"yourself, delete {seal_of(file).name}"
+    )
+
+
+def _sealed(file: Path) -> dict[str, Any]:
+    """What stands in the seal; nothing if there is none, or none that can be read."""
+    with suppress(FileNotFoundError, ValueError):
+        content = json.loads(seal_of(file).read_text())
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def _being_written(file: Path) -> bool:
+    """Whether commits wait in the log beside the file to be carried into it."""
+    log = file.with_name(f"{file.name}-wal")
+    try:
+        return log.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return file_digest(content, "sha256").hexdigest()

@@ -1,0 +1,295 @@
+"""Releases: idempotent, in order, nothing skipped, held to what was promised."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc import Campaign
+from adsbpc.campaign import attribute, contributed, release_slot, start
+from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError
+from adsbpc.ledger import Ledger
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model import load_spec
+from adsbpc.privacy import SeededRandomness
+from tests.campaign.files import edit, published, stored, write_campaign
+from tests.conftest import SPARK_OPTIONS, open_test_engine
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_campaign(tmp_path)
+
+
+def test_everything_that_is_over_is_released_in_order(file: Path) -> None:
+    released = Campaign.load(file).release()
+    assert [one.release.slot for one in released] == [1, 2, 3, 4, 5]
+    assert not any(one.replayed for one in released)
+    assert stored(file.parent / "ledger.sqlite") == published(file.parent)
+    first = released[0].release
+    assert (first.starts_at, first.ends_at) == (
+        "2026-03-01T00:00:00+00:00",
+        "2026-03-02T00:00:00+00:00",
+    )
+    assert first.randomness == "opendp"
+    assert [e.publisher for e in first.estimates] == ["P-1", "P-2", "other"]
+
+
+def test_a_repeated_release_returns_the_stored_bytes(file: Path) -> None:
+    campaign = Campaign.load(file)
+    first = campaign.release()
+    again = Campaign.load(file).release()
+    assert [one.text for one in again] == [one.text for one in first]
+    assert all(one.replayed for one in again)
+    assert campaign.release(3)[0].text == first[2].text
+    assert list(campaign.release(through="2026-03-02")) == list(again[:2])
+
+
+def test_a_replay_needs_no_events(file: Path) -> None:
+    campaign = Campaign.load(file)
+    first = campaign.release(1)
+    (file.parent / "conversions.parquet").unlink()
+    assert campaign.release(1)[0].text == first[0].text
+    with pytest.raises(AdsbpcError, match=r"conversions\.parquet: found no file"):
+        campaign.release(2)
+
+
+def test_slots_go_in_order(file: Path) -> None:
+    with pytest.raises(ReleaseError, match="slot 1 is next"):
+        Campaign.load(file).release(3)
+    assert stored(file.parent / "ledger.sqlite") == {}
+
+
+def test_an_empty_slot_is_released_and_charged_like_any_other(file: Path) -> None:
+    quiet, busy = (one.release for one in Campaign.load(file).release()[1:3])
+    assert len(quiet.values) == 3
+    assert [c.part for c in quiet.charges] == [c.part for c in busy.charges]
+    assert Campaign.load(file).status().released == 5
+
+
+def test_published_files_that_went_missing_come_back(file: Path) -> None:
+    first = Campaign.load(file).release()
+    shutil.rmtree(file.parent / "adsbpc-releases")
+    Campaign.load(file).release()
+    assert published(file.parent) == {one.release.slot: one.text for one in first}
+
+
+def test_a_published_file_that_was_changed_is_refused(file: Path) -> None:
+    Campaign.load(file).release(1)
+    changed = file.parent / "adsbpc-releases" / "acme" / "spring" / "0001.json"
+    changed.write_text(changed.read_text().replace("opendp", "0pendp"))
+    with pytest.raises(LedgerError, match=r"0001\.json: is not what the ledger says"):
+        Campaign.load(file).release(1)
+    assert "0001.json" in str(Campaign.load(file).verify().problem)
+
+
+@pytest.mark.parametrize("name", ["spring.toml", "summer.toml"])
+def test_a_deleted_ledger_is_no_fresh_budget(file: Path, name: str) -> None:
+    """Neither for the campaign itself nor for another one of the same scope."""
+    Campaign.load(file).release(through="2026-03-02")
+    (file.parent / "ledger.sqlite").unlink()
+    if name == "summer.toml":
+        file = file.rename(file.with_name(name))
+        edit(file, 'name = "spring"', 'name = "summer"')
+    for act in (Campaign.load(file).release, Campaign.load(file).status):
+        with pytest.raises(LedgerError, match=r"A lost ledger counts as spent: restore it"):
+            act()
+    assert not (file.parent / "ledger.sqlite").exists()
+
+
+def test_another_ledger_is_no_fresh_budget(file: Path) -> None:
+    Campaign.load(file).release(1)
+    edit(file, 'location = "ledger.sqlite"', 'location = "other.sqlite"')
+    with pytest.raises(LedgerError, match=r"or put \[ledger\] location back"):
+        Campaign.load(file).release()
+    # Nor one in which the same scope was begun afresh, elsewhere.
+    elsewhere = write_campaign(file.parent / "elsewhere")
+    Campaign.load(elsewhere).release(1)
+    shutil.copy(elsewhere.parent / "ledger.sqlite", file.parent / "other.sqlite")
+    with pytest.raises(LedgerError, match="began that scope afresh"):
+        Campaign.load(file).release()
+
+
+def test_a_ledger_from_an_old_backup_is_refused(file: Path) -> None:
+    Campaign.load(file).release(1)
+    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
+    Campaign.load(file).release(2)
+    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
+    with pytest.raises(LedgerError, match=r"ends at slot 1\. It is older than what was published"):
+        Campaign.load(file).release()
+
+
+PROMISES = [
+    ("slots = 5", "slots = 6", r"\[campaign\] slots: was 5, is now 6"),
+    ('"P-2"]', '"P-2", "P-3"]', r"\[campaign\] publishers"),
+    ("start = 2026-03-01", "start = 2026-03-02", r"\[campaign\] start"),
+    ('advertiser = "Ad-1"', 'advertiser = "Ad-2"', r"\[campaign\] advertiser"),
+    ("rho = 1.0", "rho = 2.0", r"\[exact\] rho: was '1', is now '2'"),
+    ("rho = 1.0", "rho = 1.0\nadjacency = 'substitute'", "adjacency"),
+    ("rho = 1.0", "rho = 1.0\n[privacy.adsbpc]\nbounds = 'svt'", r"\[privacy\] adsbpc"),
+    ('model = "uniform"', 'model = "last_touch"', r"\[attribution\] model: was 'uniform'"),
+    ('queries = "prefix"', 'queries = "slot"', r"\[workload\] queries"),
+    ("[attribution]", "[events.impression_columns]\nuser_id = 'device'\n[attribution]",
+     "user_id of impressions"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "message"), PROMISES)
+def test_a_changed_promise_is_refused(file: Path, before: str, after: str, message: str) -> None:
+    Campaign.load(file).release(1)
+    edit(file, before, after)
+    with pytest.raises(LedgerError, match=message):
+        Campaign.load(file).release()
+    assert list(stored(file.parent / "ledger.sqlite")) == [1]
+
+
+HARMLESS = [
+    ("threads = 1", "threads = 2"),
+    ("rho = 1.0", "rho = 1.00\ndelta = 1e-9\nscope_rho = 1.0\nadjacency = 'add-remove'"),
+    ('model = "uniform"', 'model = "uniform"\nclick_lookback = "720h"'),
+    ('queries = "prefix"', 'queries = "prefix"\n[[workload]]\nqueries = "sliding"\nwindow = 2'),
+    ("impressions.parquet", "*pressions.parquet"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), HARMLESS)
+def test_harmless_changes_are_allowed(file: Path, before: str, after: str) -> None:
+    first = Campaign.load(file).release(1)
+    edit(file, before, after)
+    assert Campaign.load(file).release()[0].text == first[0].text
+    assert Campaign.load(file).status().released == 5
+
+
+def test_a_changed_limit_of_the_scope_is_refused(file: Path) -> None:
+    Campaign.load(file).release(1)
+    edit(file, "rho = 1.0", "rho = 1.0\nscope_rho = 5")
+    with pytest.raises(LedgerError, match=r"has a limit of 1, and \[privacy\] scope_rho says 5"):
+        Campaign.load(file).release()
+
+
+def test_a_second_campaign_must_fit_into_the_scope(file: Path) -> None:
+    Campaign.load(file).release(1)
+    second = file.with_name("summer.toml")
+    second.write_text(file.read_text().replace('name = "spring"', 'name = "summer"'))
+    with pytest.raises(BudgetError, match="requested 1, spent 1, left 0"):
+        Campaign.load(second).release()
+
+
+def test_a_slot_that_is_not_over_is_refused(file: Path) -> None:
+    edit(file, "start = 2026-03-01", "start = 2149-01-01")
+    campaign = Campaign.load(file)
+    assert len(campaign.release()) == 0
+    with pytest.raises(ReleaseError, match=r"slot 1: lasts until 2149-01-02.* no slot is over"):
+        campaign.release(1)
+    with pytest.raises(ReleaseError, match=r"slot 3: lasts until 2149-01-04"):
+        campaign.release(through=date(2149, 1, 3))
+
+
+def test_through_a_date(file: Path) -> None:
+    campaign = Campaign.load(file)
+    assert campaign.due(through="2026-03-02") == range(1, 3)
+    assert campaign.due(through=date(2026, 3, 2)) == range(1, 3)
+    assert campaign.due(through="2026-03-02T10:00") == range(1, 3)
+    assert campaign.due(through="2026-12-31") == range(1, 6)
+    for through, message in (
+        ("2026-02-28", "is before the campaign starts"),
+        ("soon", "expected a date such as"),
+    ):
+        with pytest.raises(ReleaseError, match=message):
+            campaign.due(through=through)
+    with pytest.raises(ReleaseError, match="from 1 to 5"):
+        campaign.due(slot=6)
+    with pytest.raises(ReleaseError, match="not both"):
+        campaign.due(1, "2026-03-02")
+
+
+def test_through_an_hour(tmp_path: Path) -> None:
+    campaign = Campaign.load(write_campaign(tmp_path, 48, "1h"))
+    assert campaign.due(through="2026-03-01") == range(1, 25)
+    assert campaign.due(through="2026-03-01T03:30") == range(1, 5)
+    assert campaign.due(through="2026-03-01T03:30+01:00") == range(1, 4)
+
+
+def test_seeded_noise_never_reaches_the_ledger(file: Path) -> None:
+    spec = load_spec(file)
+    ledger = Ledger(spec.ledger.location, spec.directory)
+    running, engine = start(spec, ledger), open_test_engine("duckdb")
+    with pytest.raises(LedgerError, match="which hides nobody"):
+        release_slot(running, 1, lambda: engine, SeededRandomness(1))
+    engine.close()
+    assert ledger.spent("acme") == 0
+    assert published(file.parent) == {}
+
+
+def test_counts_for_the_operator_are_not_in_the_release(file: Path) -> None:
+    table = pq.read_table(file.parent / "conversions.parquet")
+    users = [None if k == 0 else user for k, user in enumerate(table["user_id"].to_pylist())]
+    table = table.set_column(0, "user_id", pa.array(users, pa.string()))
+    pq.write_table(table, file.parent / "conversions.parquet")
+    (released,) = Campaign.load(file).release(1)
+    assert released.conversions == 11
+    assert released.quarantined == {("conversions", "no user"): 1}
+    body = json.loads(released.text)
+    assert not {"conversions", "quarantined"} & body.keys()
+
+
+@pytest.mark.parametrize("bounds", ["svt", "fixed", "histogram"])
+def test_every_tracker_goes_on_from_the_ledger(bounds: str, tmp_path: Path) -> None:
+    extra = "bound = 2" if bounds == "fixed" else "quantile_slots = 2" if bounds == "svt" else ""
+    section = f"[privacy.adsbpc]\nbounds = '{bounds}'\n{extra}"
+    file = write_campaign(tmp_path, privacy=section)
+    for slot in range(1, 6):
+        (released,) = Campaign.load(file).release(slot)
+        assert released.release.slot == slot
+    assert Campaign.load(file).verify().problem is None
+    budget = Campaign.load(file).status().campaign_budget
+    assert 0.99 < budget.spent <= 1
+
+
+def test_a_running_campaign_keeps_the_budgets_it_started_with(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of a solver may find other last digits; the plan is in the ledger."""
+    Campaign.load(file).release(1)
+
+    def other_solver(*_: Any) -> None:
+        raise AssertionError("planned anew")
+
+    monkeypatch.setattr("adsbpc.mechanisms.planning.slot_budgets", other_solver)
+    assert len(Campaign.load(file).release()) == 5
+
+
+@pytest.mark.spark
+def test_the_same_totals_before_noise_on_both_engines(tmp_path: Path) -> None:
+    """Through the steps of a release, slot by slot, an empty one included."""
+    spec = load_spec(write_campaign(tmp_path))
+    found: dict[str, list[list[int]]] = {}
+    for name in ("duckdb", "spark"):
+        engine = open_test_engine(name)
+        found[name] = []
+        for slot in (2, 3):
+            attribute(spec, engine, slot)
+            with contributed(spec, engine) as contributions:
+                found[name] += [
+                    contributions.totals(slot, bound).tolist() for bound in (None, UNIT, 2 * UNIT)
+                ]
+                found[name].append(contributions.histogram(slot, [UNIT, 2 * UNIT]).tolist())
+        engine.close()
+    assert found["duckdb"] == found["spark"]
+    assert sum(map(sum, found["duckdb"])) > 0
+
+
+@pytest.mark.spark
+def test_a_campaign_on_spark(tmp_path: Path) -> None:
+    options = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())
+    file = write_campaign(tmp_path, 2, engine="spark", options=options)
+    released = Campaign.load(file).release()
+    assert [one.release.slot for one in released] == [1, 2]
+    assert Campaign.load(file).release(2)[0].text == released[1].text

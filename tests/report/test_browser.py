@@ -1,0 +1,202 @@
+"""The page in a real browser: it draws, stays quiet, fits, and asks for nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from adsbpc.report import Report
+from tests.report.releases import MadeUp
+from tests.report.test_page import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+_ARTEFACTS = Path(__file__).parent.parent.parent / "test-artefacts"
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_DESKTOP, _PHONE, _NARROWEST = (1200, 900), (390, 844), (360, 640)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on the PATH: the page is NOT TESTED in a browser. Install it")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Opened:
+    """A page and everything that it did without being asked to."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Reader:
+    browser: Browser
+    folder: Path
+
+    def open(
+        self,
+        report: Report,
+        size: tuple[int, int] = _DESKTOP,
+        scheme: Literal["light", "dark"] = "light",
+    ) -> Opened:
+        target = self.folder / "report.html"
+        report.write(target, "html")
+        width, height = size
+        page = self.browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True
+        )
+        opened = Opened(page)
+        page.on("console", lambda message: opened.complaints.append(message.text))
+        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
+        page.on("request", lambda request: opened.requests.append(request.url))
+        page.goto(target.as_uri())
+        page.wait_for_selector("html[data-drawn]", state="attached", timeout=20_000)
+        return opened
+
+
+@pytest.fixture
+def reader(browser: Browser, tmp_path: Path) -> Iterator[Reader]:
+    yield Reader(browser, tmp_path)
+    for context in browser.contexts:
+        context.close()
+
+
+def _assert_well_behaved(opened: Opened) -> None:
+    page = opened.page
+    assert opened.complaints == []
+    assert opened.requests == [page.url]
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def _assert_drawn(page: Page, charts: int) -> None:
+    assert page.locator(".chart").count() == page.locator(".chart svg").count() == charts
+    for chart in page.locator(".chart").all():
+        box = chart.locator("svg").bounding_box()
+        assert box is not None
+        assert box["width"] > 150
+        assert box["height"] > 100
+        assert chart.locator(".role-mark path").count() > 0
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme", "name"),
+    [
+        (_DESKTOP, "light", "report-light.png"),
+        (_DESKTOP, "dark", "report-dark.png"),
+        (_PHONE, "light", "report-phone.png"),
+    ],
+    ids=["light", "dark", "phone"],
+)
+def test_the_page_draws_and_fits(
+    reader: Reader, size: tuple[int, int], scheme: Literal["light", "dark"], name: str
+) -> None:
+    opened = reader.open(MadeUp().report(), size, scheme)
+    _assert_drawn(opened.page, charts=1 + 7)
+    assert opened.page.locator("#chart-trend .mark-line path").count() == 6
+    _ARTEFACTS.mkdir(exist_ok=True)
+    opened.page.screenshot(path=_ARTEFACTS / name, full_page=True)
+    _assert_well_behaved(opened)
+
+
+@pytest.mark.parametrize("size", [_DESKTOP, _NARROWEST], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        MadeUp(released=1),
+        MadeUp(slots=1, released=1),
+        MadeUp(tuple(f"publisher-{k:03d}" for k in range(199))),
+        MadeUp(tuple(f"{k} {'network' * 11}"[:80] for k in range(5)), name="campaign" * 20),
+        MadeUp(HOSTILE, name="</title><script>alert(0)</script>"),
+        MadeUp(volume=0.1, scale=20),
+        MadeUp(metric="value", value_cap=500.0, volume=9e6, scale=9e5),
+        MadeUp(slot="1h", slots=72, released=60),
+    ],
+    ids=["first", "only", "many", "long names", "hostile", "noise", "money", "hours"],
+)
+def test_unusual_reports_draw_and_fit(reader: Reader, made: MadeUp, size: tuple[int, int]) -> None:
+    opened = reader.open(made.report(), size)
+    _assert_drawn(opened.page, charts=2 + min(8, len(made.publishers) + 1))
+    _assert_well_behaved(opened)
+
+
+def test_colours_follow_the_scheme_without_drawing_again(reader: Reader) -> None:
+    opened = reader.open(MadeUp().report())
+    colour = """() => {
+        const line = document.querySelector("#chart-trend .mark-line path");
+        return [getComputedStyle(line).stroke, getComputedStyle(document.body).backgroundColor];
+    }"""
+    light = opened.page.evaluate(colour)
+    opened.page.emulate_media(color_scheme="dark")
+    dark = opened.page.evaluate(colour)
+    assert light == ["rgb(0, 103, 168)", "rgb(246, 247, 248)"]
+    assert dark == ["rgb(76, 155, 232)", "rgb(18, 22, 27)"]
+    # Paper is white whatever the screen is.
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    assert opened.page.evaluate(colour)[0] == light[0]
+    _assert_well_behaved(opened)
+
+
+def test_a_publisher_is_brought_forward_with_the_keyboard(reader: Reader) -> None:
+    opened = reader.open(MadeUp(HOSTILE).report())
+    chips = opened.page.locator(".chip")
+    strengths = """() => [...document.querySelectorAll("#chart-trend .mark-line path")].map(
+        (line) => Number(getComputedStyle(line).opacity))"""
+    assert opened.page.evaluate(strengths) == [1.0] * 8
+    chips.nth(1).focus()
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_function(f"({strengths})().filter((each) => each === 1).length === 1")
+    assert chips.nth(1).get_attribute("aria-pressed") == "true"
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_function(f"({strengths})().every((each) => each === 1)")
+    assert chips.nth(1).get_attribute("aria-pressed") == "false"
+    _assert_well_behaved(opened)
+
+
+def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
+    opened = reader.open(MadeUp(HOSTILE).report())
+    # Eight lines; the first one is the largest, and far from the others on day 21.
+    point = opened.page.locator("#chart-trend path[aria-roledescription=point]").nth(20 * 8)
+    box = point.bounding_box()
+    assert box is not None
+    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tooltip = opened.page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    text = tooltip.inner_text()
+    assert HOSTILE[0] in text
+    assert "Sat 21 March 2026" in text
+    _assert_well_behaved(opened)
+
+
+def test_cells_can_be_downloaded(reader: Reader, tmp_path: Path) -> None:
+    report = MadeUp(HOSTILE).report()
+    opened = reader.open(report)
+    with opened.page.expect_download() as download:
+        opened.page.click("#download")
+    assert download.value.suggested_filename == "spring-shoes-day-31.csv"
+    download.value.save_as(tmp_path / "cells.csv")
+    assert (tmp_path / "cells.csv").read_text(encoding="utf-8-sig") == report.to_csv()
+    assert opened.complaints == []

@@ -1,0 +1,191 @@
+"""The page as text: complete, self-contained, and safe whatever names hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from datetime import date
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+
+from adsbpc.report import page
+from tests.report.releases import MadeUp
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    '" onmouseover="alert(3)',
+    "' onfocus='alert(4)' autofocus='",
+    "$name ${style} %s {0}",
+    "a.b['c']\\\"d",
+    "<!-- </script x",
+)
+
+
+class _Outline(HTMLParser):
+    """Every tag with its attributes, the ids, and what stands in scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self._in_script = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in_script = tag == "script"
+        if self._in_script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+def test_sections_stand_in_order() -> None:
+    words = _Outline(MadeUp().report().to_html()).words
+    order = [
+        "spring-shoes",
+        "4,992 ± 160 attributed conversions so far; search leads with 36%.",
+        "1 to 31 March 2026 (Europe/Berlin)",
+        "day 31 of 31",
+        "How totals grew",
+        "Day by day",
+        "Who contributed",
+        "All publishers",
+        "Download all 217 cells (CSV)",
+        "Privacy budget",
+        "What is promised to people",
+        "5.3",
+        "add-remove",
+        "One person counts for at most 2 conversions a day.",
+        "One person behind several ids",
+    ]
+    places = [words.find(text) for text in order]
+    assert -1 not in places, order[places.index(-1)]
+    # The overall bars carry "All publishers" as well, so that one is looked for further on.
+    places[order.index("All publishers")] = words.rfind("All publishers Download")
+    assert places == sorted(places)
+
+
+def test_hostile_names_stay_text() -> None:
+    plain = _Outline(MadeUp(tuple(f"p{k}" for k in range(7))).report().to_html())
+    hostile = _Outline(MadeUp(HOSTILE, name="</title><script>alert(0)</script>").report().to_html())
+    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
+    for (_, expected), (_, found) in zip(plain.tags, hostile.tags, strict=True):
+        assert found.keys() == expected.keys()
+    for name in HOSTILE:
+        assert re.sub(r"\s+", " ", name) in hostile.words
+    assert not set("<>&") & set(hostile.scripts[0])
+    data = json.loads(hostile.scripts[0])
+    assert sorted(data["publishers"]) == sorted([*HOSTILE, "other"])
+    assert data["csv"] == MadeUp(HOSTILE).report().to_csv()
+
+
+def test_only_scripts_of_the_package_may_run() -> None:
+    outline = _Outline(MadeUp(released=1).report().to_html())
+    metas = [attrs for tag, attrs in outline.tags if tag == "meta"]
+    policy = next(m["content"] for m in metas if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    scripts = policy.split("script-src ")[1].split(";")[0]
+    assert "unsafe" not in scripts
+    assert len(outline.scripts) == 3
+    for script in outline.scripts[1:]:
+        print_ = b64encode(sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{print_}'" in scripts
+
+
+def test_nothing_is_fetched() -> None:
+    outline = _Outline(MadeUp().report().to_html())
+    targets = [
+        value for _, attrs in outline.tags for key, value in attrs.items() if key in ("src", "href")
+    ]
+    assert sorted(map(str, targets)) == ["#", "data:,"]
+    assert "@import" not in "".join(outline.text)
+    assert "url(" not in "".join(outline.text)
+
+
+def test_one_release() -> None:
+    words = _Outline(MadeUp(released=1).report().to_html()).words
+    assert "1 March 2026 (Europe/Berlin)" in words
+    assert "day 1 of 31" in words
+
+
+def test_many_publishers() -> None:
+    outline = _Outline(MadeUp(tuple(f"p{k:03d}" for k in range(199))).report().to_html())
+    assert "The 8 largest of 200 publishers are drawn; all are in the table." in outline.words
+    assert "192 smaller publishers are in the table." in outline.words
+    assert len([tag for tag, _ in outline.tags if tag == "tr"]) == 1 + 200 + 1
+    assert len([a for t, a in outline.tags if t == "button"]) == 8
+
+
+def test_more_cells_than_a_page_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_MOST_CELLS_IN_PAGE", 100)
+    outline = _Outline(MadeUp().report().to_html())
+    assert "217 cells are too many for a page: ask for CSV or Parquet." in outline.words
+    assert json.loads(outline.scripts[0])["csv"] == ""
+
+
+def test_hours_with_a_clock_change() -> None:
+    made = MadeUp(slot="1h", slots=48, released=48, start=date(2026, 3, 28))
+    outline = _Outline(made.report().to_html())
+    assert "28 March 2026, 00:00 to 30 March 2026, 01:00 (Europe/Berlin)" in outline.words
+    assert "Hour by hour" in outline.words
+    data = json.loads(outline.scripts[0])
+    shown = [row["when"] for row in data["bars"][0]["data"]["values"]]
+    # 02:00 to 03:00 does not exist on that day.
+    assert shown[25:27] == ["Sun 29 March 2026, 01:00 CET", "Sun 29 March 2026, 03:00 CEST"]
+
+
+def test_a_long_campaign_draws_its_newest_bars() -> None:
+    outline = _Outline(MadeUp(slots=100, released=100).report().to_html())
+    assert "The newest 62 of 100 days are drawn." in outline.words
+    assert len(json.loads(outline.scripts[0])["bars"][0]["data"]["values"]) == 62
+
+
+def test_noise_alone() -> None:
+    words = _Outline(MadeUp(volume=0.1, scale=20).report().to_html()).words
+    assert "which cannot be told from nothing yet" in words
+    assert "Shares are not shown yet" in words
+    assert "~ marks what cannot be told from nothing at 95%" in words
+
+
+def test_money() -> None:
+    made = MadeUp(metric="value", value_cap=500.0, volume=9000, scale=900, bounds=(1, 2))
+    words = _Outline(made.report().to_html()).words
+    assert "attributed value so far" in words
+    assert "at most 1 to 2 conversions of 500.00 each a day, depending on the day." in words
+
+
+def test_budgets_can_be_read_by_a_screen_reader() -> None:
+    outline = _Outline(MadeUp().report().to_html())
+    meters = [attrs for _, attrs in outline.tags if attrs.get("role") == "meter"]
+    assert [meter["aria-valuetext"] for meter in meters] == ["0.9 of 1 spent", "1.9 of 3 spent"]
+    assert [meter["aria-valuenow"] for meter in meters] == ["0.9", "1.9"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("spring-shoes", "spring-shoes"), ("../a/b", "a-b"), ("💥", "campaign"), ("a b", "a-b")],
+)
+def test_the_download_has_a_harmless_name(name: str, expected: str) -> None:
+    outline = _Outline(MadeUp(name=name, released=2).report().to_html())
+    link = next(attrs for _, attrs in outline.tags if attrs.get("id") == "download")
+    assert link["download"] == f"{expected}-day-2.csv"

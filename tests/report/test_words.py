@@ -1,0 +1,161 @@
+"""What people read: tables, summaries, promises; never flattering."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from adsbpc.model import Adjacency
+from adsbpc.report import Report, wording
+from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
+from tests.report.releases import MadeUp
+
+
+@given(st.floats(1e-9, 1e9), st.integers(2, 8))
+def test_rounding_never_flatters(value: float, digits: int) -> None:
+    assert float(rounded_up(value, digits)) >= value
+    assert float(rounded_down(value, digits)) <= value
+    assert float(rounded_up(value, digits)) == pytest.approx(value, rel=10.0 ** (1 - digits))
+
+
+def test_exact_budgets_are_shown_exactly() -> None:
+    assert rounded_up(Fraction(9, 10), 4) == rounded_down(Fraction(9, 10), 4) == "0.9"
+    assert rounded_up(Fraction(0)) == "0"
+
+
+@given(st.floats(1e-12, 0.5))
+def test_a_chance_is_never_told_smaller(chance: float) -> None:
+    assert 1 / int(one_in(chance).removeprefix("1 in ").replace(",", "")) >= chance * (1 - 1e-9)
+
+
+def test_amounts() -> None:
+    assert amount(-1234.5678, 2) == "\N{MINUS SIGN}1,234.57"
+    assert amount(-0.001, 2) == "0.00"
+
+
+def _printed(report: Report, width: int) -> str:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(report.table())
+    return console.export_text()
+
+
+def test_the_summary() -> None:
+    assert wording.summary(MadeUp().report()) == (
+        "4,992 ± 160 attributed conversions so far; search leads with 36%."
+    )
+
+
+def test_the_summary_does_not_call_a_close_race() -> None:
+    report = MadeUp(publishers=("left", "right"), volume=0.2, scale=0.01, released=3).report()
+    totals = report.newest.running_totals
+    even = tuple(replace(total, value=50.0, standard_error=3.0) for total in totals)
+    newest = report.newest.model_copy(update={"running_totals": even})
+    report = replace(report, releases=(*report.releases[:-1], newest))
+    assert wording.summary(report).endswith("left and right are too close to call.")
+
+
+def test_the_summary_of_noise_alone() -> None:
+    text = wording.summary(MadeUp(volume=0.1, scale=20).report())
+    assert text.endswith("so far, which cannot be told from nothing yet.")
+
+
+def test_other_is_nobodys_lead() -> None:
+    report = MadeUp(publishers=("tiny",), volume=1, scale=0.5).report()
+    totals = report.newest.running_totals
+    swapped = (replace(totals[0], value=30.0), replace(totals[1], value=900.0))
+    newest = report.newest.model_copy(update={"running_totals": swapped})
+    report = replace(report, releases=(*report.releases[:-1], newest))
+    assert "tiny leads with 3%" in wording.summary(report)
+
+
+def test_an_adjusted_summary_gives_the_interval() -> None:
+    assert "4,992 (4,832 to 5,152)" in wording.summary(MadeUp().report(adjusted=True))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor", "guess", "word"),
+    [
+        (0.5, "1.65", "62.25%", "strong"),
+        (2.0, "7.39", "88.08%", "moderate"),
+        (5.3, "201", "99.51%", "weak"),
+        (11.0, "59,900", "practical certainty", "weak"),
+        (40.0, "more than a million", "practical certainty", "weak"),
+        (900.0, "more than a million", "practical certainty", "weak"),
+    ],
+)
+def test_odds_are_told_as_they_are(epsilon: float, factor: str, guess: str, word: str) -> None:
+    report = MadeUp(epsilon=epsilon, released=1).report()
+    assert f"factor of {factor}," in wording.odds(report)
+    assert "1 in 1,000,000" in wording.odds(report)
+    assert guess in wording.odds(report)
+    assert f"a {word} promise" in wording.strength(report)
+
+
+def test_neighbours_in_plain_words() -> None:
+    texts = [wording.neighbours(MadeUp(adjacency=each).report()) for each in Adjacency]
+    assert "without any one person" in texts[0]
+    assert "had any one person done anything else" in texts[1]
+
+
+def test_bounds_in_plain_words() -> None:
+    def text(**made: object) -> str:
+        return wording.bounds(MadeUp(released=4, **made).report())  # type: ignore[arg-type]
+
+    assert text(bounds=(1,)).startswith("One person counts for at most 1 conversion a day.")
+    assert "at most 2 to 3 conversions a day, depending on the day." in text(bounds=(2, 3))
+    assert "at most 2 conversions an hour." in text(slot="1h")
+    value = text(metric="value", value_cap=250.0)
+    assert "at most 2 conversions of 250.00 each a day." in value
+    assert "intervals do not include that" in value
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_the_table(width: int) -> None:
+    text = _printed(MadeUp(volume=12).report(), width)
+    rows = [line for line in text.splitlines() if "│" in line]
+    assert rows[0].split("│")[1].strip() == "search"
+    assert "(all)" in rows[-1]
+    assert "100%" in rows[-1]
+    marked = [row for row in rows if " ~ │" in row]
+    assert marked
+    assert "~ cannot be told from nothing at 95%" in text
+
+
+def test_the_table_without_noisy_cells_has_no_footnote() -> None:
+    assert "cannot be told" not in _printed(MadeUp().report(), 90)
+
+
+def test_names_are_no_markup() -> None:
+    text = _printed(MadeUp(("[red]x[/red]", "[/]"), name="[bold]").report(), 90)
+    assert "[red]x[/red]" in text
+    assert "[/]" in text
+    assert "[bold]: attributed" in text
+
+
+def test_money_has_cents_where_noise_lets_them_mean_something() -> None:
+    fine = MadeUp(metric="value", value_cap=5.0, scale=0.5).report()
+    coarse = MadeUp(metric="value", value_cap=500.0, scale=300.0, volume=5000).report()
+    assert ".00" in _printed(fine, 90)
+    assert "." not in _printed(coarse, 90)
+    assert "attributed value" in _printed(coarse, 90)
+
+
+def test_a_notebook_gets_a_picture_and_no_script() -> None:
+    evil = ("</td><script>alert(1)</script>", "<img src=x onerror=alert(2)>")
+    html = MadeUp(evil, name="<script>0</script>").report()._repr_html_()
+    assert html.count("<svg ") == 1
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "http" not in html.replace("http://www.w3.org/", "")
+    assert "Any one person is hidden with epsilon = 5.3" in html
+
+
+def test_a_notebook_names_how_many_it_leaves_out() -> None:
+    html = MadeUp(tuple(f"p{k}" for k in range(40))).report()._repr_html_()
+    assert "and 29 smaller ones" in html
