@@ -8,13 +8,14 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test check format bench lock clean
+.PHONY: help setup demo picture test check format bench lock clean
 
 help:
-	@echo "make demo    make up a month of events and release every day of it with noise"
-	@echo "make test    run all tests (Spark tests need Java 17 and say so if it is missing)"
+	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
+	@echo "make test    run all tests (what needs Java 17 or Chromium says so if it is missing)"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"
+	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make format  format the code"
 	@echo "make lock    refresh the lock files from pyproject.toml"
 	@echo "make clean   remove .venv, caches and generated data"
@@ -31,6 +32,9 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 
 demo: setup
 	$(BIN)/adsbpc demo --directory demo
+
+picture: demo
+	$(BIN)/python docs/picture.py
 
 test: setup
 	$(BIN)/pytest
@@ -57,4 +61,4 @@ lock: setup
 		requirements/uv.in --output-file requirements/uv.txt
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench demo
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench demo test-artefacts

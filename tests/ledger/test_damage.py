@@ -172,7 +172,7 @@ def test_a_full_database_charges_nothing(tmp_path: Path) -> None:
         connection.execute("PRAGMA max_page_count = 8")
 
     event.listen(ledger._database._engine, "connect", limited)
-    with pytest.raises(LedgerError, match="full. Free some space"):
+    with pytest.raises(LedgerError, match=r"full\. Free some space"):
         ledger.commit(release_of(2, 5), {"ballast": "x" * 100_000})
     again = Ledger("ledger.sqlite", tmp_path)
     assert again.spent("acme") == 5

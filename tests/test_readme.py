@@ -1,0 +1,41 @@
+"""The README's commands and its Python run as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from adsbpc.lab.journeys import make_campaign
+from tests.cli.program import adsbpc
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_campaign(tmp_path / "made", 200, 31, 1, "last_touch")
+    commands = [
+        shlex.split(line.removeprefix("$ adsbpc "), comments=True)
+        for block in reversed(blocks("console"))
+        for line in block.splitlines()
+        if line.startswith("$ adsbpc ")
+    ]
+    assert {"init", "plan", "release", "report"} <= {command[0] for command in commands}
+    for command in commands:
+        done = adsbpc(*command, cwd=tmp_path)
+        assert done.returncode == 0, (command, done.stderr)
+        if command[0] == "init":
+            text = (
+                made.spec.read_text().replace('= "im', '= "made/im').replace('= "co', '= "made/co')
+            )
+            (tmp_path / "spring.toml").write_text(text)
+    assert "nothing was drawn or charged again" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})
