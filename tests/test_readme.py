@@ -35,7 +35,7 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 made.spec.read_text().replace('= "im', '= "made/im').replace('= "co', '= "made/co')
             )
             (tmp_path / "spring.toml").write_text(text)
-    assert "nothing was drawn or charged again" in done.stdout
+    assert "were released before: nothing was drawn or charged again" in done.stdout
     monkeypatch.chdir(tmp_path)
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), {})

@@ -112,5 +112,7 @@ def stored(ledger: Path) -> dict[int, str]:
     """What stands in a SQLite ledger, read without the program."""
     with closing(sqlite3.connect(ledger)) as connection:
         return dict(
-            connection.execute("SELECT slot, body FROM entries WHERE kind = 'release'").fetchall()
+            connection.execute(
+                "SELECT slot, body FROM adsbpc_entries WHERE kind = 'release'"
+            ).fetchall()
         )

@@ -28,12 +28,14 @@ def test_releases_as_tables(campaign: Campaign) -> None:
     assert released.to_pandas()["value"].tolist() == table["value"].to_pylist()
     assert released.to_polars()["value"].to_list() == table["value"].to_pylist()
     assert "2 slots released, 0 were released before" in released._repr_html_()
+    assert repr(released) == "Releases(2 slots released, 0 were released before)"
+    assert campaign.status().to_arrow()["released"].to_pylist() == [2]
 
 
 def test_a_plan_as_a_table(campaign: Campaign) -> None:
     plan = campaign.plan()
     assert plan.to_arrow().num_rows == 5
-    assert "rho = 1 for one user" in plan._repr_html_()
+    assert "rho = 1 zCDP for one user" in plan._repr_html_()
     assert plan.to_polars()["standard_error"].to_list() == [
         query.standard_error for query in plan.queries
     ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign import attribute, contributed, release_slot, start
-from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError
+from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
@@ -64,7 +67,7 @@ def test_a_replay_needs_no_events(file: Path) -> None:
 def test_slots_go_in_order(file: Path) -> None:
     with pytest.raises(ReleaseError, match="slot 1 is next"):
         Campaign.load(file).release(3)
-    assert stored(file.parent / "ledger.sqlite") == {}
+    assert not (file.parent / "ledger.sqlite").exists()
 
 
 def test_an_empty_slot_is_released_and_charged_like_any_other(file: Path) -> None:
@@ -107,13 +110,13 @@ def test_a_deleted_ledger_is_no_fresh_budget(file: Path, name: str) -> None:
 def test_another_ledger_is_no_fresh_budget(file: Path) -> None:
     Campaign.load(file).release(1)
     edit(file, 'location = "ledger.sqlite"', 'location = "other.sqlite"')
-    with pytest.raises(LedgerError, match=r"or put \[ledger\] location back"):
+    with pytest.raises(LedgerError, match=r"has no such scope.* or put \[ledger\] location back"):
         Campaign.load(file).release()
     # Nor one in which the same scope was begun afresh, elsewhere.
     elsewhere = write_campaign(file.parent / "elsewhere")
     Campaign.load(elsewhere).release(1)
     shutil.copy(elsewhere.parent / "ledger.sqlite", file.parent / "other.sqlite")
-    with pytest.raises(LedgerError, match="began that scope afresh"):
+    with pytest.raises(LedgerError, match="is older than that, or another one"):
         Campaign.load(file).release()
 
 
@@ -122,8 +125,109 @@ def test_a_ledger_from_an_old_backup_is_refused(file: Path) -> None:
     shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
     Campaign.load(file).release(2)
     shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
-    with pytest.raises(LedgerError, match=r"ends at slot 1\. It is older than what was published"):
+    for act in (Campaign.load(file).release, Campaign.load(file).status):
+        with pytest.raises(LedgerError, match=r"had 10 entries, .* is older than that"):
+            act()
+    assert "is older than that" in str(Campaign.load(file).verify().problem)
+
+
+def test_a_rollback_is_seen_by_every_campaign_of_the_scope(file: Path) -> None:
+    """Restoring a backup from before another campaign's releases would refund them."""
+    edit(file, "rho = 1.0", "rho = 1.0\nscope_rho = 2.0")
+    Campaign.load(file).release(1)
+    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
+    second, third = file.with_name("summer.toml"), file.with_name("autumn.toml")
+    for other in (second, third):
+        name = f'name = "{other.stem}"'
+        other.write_text(file.read_text().replace('name = "spring"', name))
+    Campaign.load(second).release()
+    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
+    for other in (file, second, third):
+        with pytest.raises(LedgerError, match="is older than that"):
+            Campaign.load(other).release()
+
+
+def test_a_forked_ledger_is_refused(file: Path) -> None:
+    """Another folder drew the same slot again from a copy of the ledger."""
+    Campaign.load(file).release(1)
+    elsewhere = file.parent.parent / "elsewhere"
+    shutil.copytree(file.parent, elsewhere)
+    Campaign.load(file).release(2)
+    Campaign.load(elsewhere / file.name).release(2)
+    shutil.copy(elsewhere / "ledger.sqlite", file.parent / "ledger.sqlite")
+    with pytest.raises(LedgerError, match="or another one"):
+        Campaign.load(file).release(3)
+
+
+def test_what_a_report_shows_is_remembered(file: Path) -> None:
+    """A slot that was committed and not published counts as published once it was shown."""
+    Campaign.load(file).release(1)
+    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
+    mark = file.parent / "adsbpc-releases" / "acme" / "ledger.json"
+    before = mark.read_text()
+    Campaign.load(file).release(2)
+    # As a crash right after the commit would have left it.
+    mark.write_text(before)
+    (mark.parent / "spring" / "0002.json").unlink()
+    assert len(Campaign.load(file).report().releases) == 2
+    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
+    with pytest.raises(LedgerError, match="is older than that"):
+        Campaign.load(file).release(2)
+
+
+def test_a_changed_amount_stops_releases(file: Path) -> None:
+    Campaign.load(file).release(1)
+    with closing(sqlite3.connect(file.parent / "ledger.sqlite")) as connection, connection:
+        connection.execute("DROP TRIGGER adsbpc_entries_no_update")
+        connection.execute("UPDATE adsbpc_entries SET pico_rho = 0 WHERE kind = 'charge'")
+    with pytest.raises(LedgerError, match="Release nothing more"):
         Campaign.load(file).release()
+
+
+def test_a_mark_that_cannot_be_read_is_refused(file: Path) -> None:
+    Campaign.load(file).release(1)
+    (file.parent / "adsbpc-releases" / "acme" / "ledger.json").write_text("{")
+    with pytest.raises(LedgerError, match=r"ledger\.json: cannot be read"):
+        Campaign.load(file).release()
+
+
+def test_nothing_is_promised_before_the_first_release(file: Path) -> None:
+    """A first run that fails leaves the file free to be corrected."""
+    (file.parent / "conversions.parquet").rename(file.parent / "later.parquet")
+    with pytest.raises(AdsbpcError, match="found no file"):
+        Campaign.load(file).release()
+    edit(file, '"P-2"]', '"P-2", "P-3"]')
+    edit(file, "rho = 1.0", "rho = 0.5")
+    edit(file, "conversions.parquet", "later.parquet")
+    assert len(Campaign.load(file).release()) == 5
+
+
+def test_a_report_is_held_to_the_promise_too(file: Path) -> None:
+    Campaign.load(file).release(1)
+    edit(file, "rho = 1.0", "rho = 0.001")
+    for act in (Campaign.load(file).report, Campaign.load(file).status):
+        with pytest.raises(LedgerError, match=r"\[exact\] rho: was '1', is now '1/1000'"):
+            act()
+
+
+def test_a_rehearsal_charges_nothing(file: Path) -> None:
+    found = Campaign.load(file).rehearse()
+    assert (found.slot, found.conversions, found.quarantined) == (1, 12, {})
+    assert not (file.parent / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("name", ["acme ", " acme"])
+def test_a_scope_with_spaces_at_its_ends_is_refused(file: Path, name: str) -> None:
+    edit(file, 'scope = "acme"', f'scope = "{name}"')
+    with pytest.raises(SpecError, match="expected no spaces at its ends"):
+        load_spec(file)
+
+
+def test_accents_are_spelled_one_way(file: Path) -> None:
+    for spelling in ("caf\u00e9", "cafe\u0301"):
+        text = file.read_text()
+        file.write_text(re.sub('scope = ".*"', f'scope = "{spelling}"', text))
+        assert load_spec(file).campaign.scope == "caf\u00e9"
 
 
 PROMISES = [
@@ -202,12 +306,15 @@ def test_through_a_date(file: Path) -> None:
         ("2026-02-28", "is before the campaign starts"),
         ("soon", "expected a date such as"),
     ):
-        with pytest.raises(ReleaseError, match=message):
+        with pytest.raises(SpecError, match=message):
             campaign.due(through=through)
-    with pytest.raises(ReleaseError, match="from 1 to 5"):
+    with pytest.raises(SpecError, match="from 1 to 5"):
         campaign.due(slot=6)
-    with pytest.raises(ReleaseError, match="not both"):
+    with pytest.raises(SpecError, match="not both"):
         campaign.due(1, "2026-03-02")
+    for odd in ("1", 1.0, True):
+        with pytest.raises(SpecError, match="expected a whole number"):
+            campaign.due(slot=odd)  # type: ignore[arg-type]
 
 
 def test_through_an_hour(tmp_path: Path) -> None:
@@ -224,7 +331,7 @@ def test_seeded_noise_never_reaches_the_ledger(file: Path) -> None:
     with pytest.raises(LedgerError, match="which hides nobody"):
         release_slot(running, 1, lambda: engine, SeededRandomness(1))
     engine.close()
-    assert ledger.spent("acme") == 0
+    assert not ledger.exists()
     assert published(file.parent) == {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_release_prints_what_was_stored(file: Path) -> None:
         text = json.loads(published(file.parent)[one["slot"]])
         assert {**text, "replayed": True} == one
     told = run("release", file.name, cwd=file.parent)
-    assert "All 5 were released before: nothing was drawn or charged again." in told
+    assert "5 slots were released before: nothing was drawn or charged again." in told
     assert "Budget of the campaign: 1 of rho = 1 spent, 0 left." in told
 
 
@@ -117,7 +118,7 @@ def test_a_flipped_bit_is_found(file: Path) -> None:
     done = adsbpc("status", file.name, "--verify", "--json", cwd=file.parent)
     assert done.returncode == 1
     assert json.loads(done.stdout)["verified"] is False
-    assert "the ledger does not verify" in done.stderr
+    assert "does not verify" in done.stderr
 
 
 def test_a_deleted_ledger_is_refused(file: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_deleted_ledger_is_refused(file: Path) -> None:
     (file.parent / "ledger.sqlite").unlink()
     for command in ("release", "status", "report"):
         done = adsbpc(command, file.name, cwd=file.parent)
-        refused(done, 1, "A lost ledger counts as spent: restore it from a backup")
+        refused(done, 1, "A lost ledger counts as spent: restore it from its newest backup")
 
 
 def test_report_in_every_format(file: Path) -> None:
@@ -146,8 +147,13 @@ def test_report_in_every_format(file: Path) -> None:
 def test_report_with_bad_input(file: Path) -> None:
     run("release", file.name, "--slot", 1, cwd=file.parent)
     for arguments, code, message in (
+        (("--out", "ledger.sqlite", "--format", "csv"), 2, "is the ledger, which must not be lost"),
+        (("--out", "ledger.sqlite.seal", "--format", "csv"), 2, "is the ledger"),
+        (("--out", "spring.toml", "--format", "csv"), 2, "a campaign file"),
+        (("--out", "impressions.parquet"), 2, "is a file of events"),
+        (("--out", "x.html", "--format", "csv"), 2, "its ending is not --format csv"),
         (("--format", "htm"), 2, 'expected one of html, csv, parquet, json. Did you mean "html"?'),
-        (("--out", "report"), 2, "--format : expected one of"),
+        (("--out", "report"), 2, "has no ending that tells the format"),
         (("--level", 2), 2, "level = 2.0: expected a number from 0.5 to 0.9999"),
         (("--out", "no/where.csv"), 1, "no/where.csv"),
     ):
@@ -220,13 +226,66 @@ echo $full $freed
 
 
 def test_slots_that_cannot_be_released(file: Path) -> None:
-    for arguments, message in (
-        (("--slot", 3), "slots are released in order, and slot 1 is next"),
-        (("--slot", 9), "slot 9: expected a number from 1 to 5"),
-        (("--through", "2026-01-01"), "is before the campaign starts"),
-        (("--slot", 1, "--through", "2026-03-01"), "not both"),
+    for arguments, code, message in (
+        (("--slot", 3), 1, "slots are released in order, and slot 1 is next"),
+        (("--slot", 9), 2, "slot 9: expected a number from 1 to 5"),
+        (("--through", "2026-01-01"), 2, "is before the campaign starts"),
+        (("--slot", 1, "--through", "2026-03-01"), 2, "not both"),
     ):
-        refused(adsbpc("release", file.name, *arguments, cwd=file.parent), 1, message)
+        refused(adsbpc("release", file.name, *arguments, cwd=file.parent), code, message)
+
+
+def test_a_dry_run_charges_nothing(file: Path) -> None:
+    told = run("release", file.name, "--dry-run", cwd=file.parent)
+    assert told.startswith("Slot 1: 12 conversions read.\nNothing was drawn or charged.")
+    found = json.loads(run("release", file.name, "--dry-run", "--json", cwd=file.parent))
+    assert found == {"slot": 1, "conversions": 12, "personal_data": True, "quarantined": []}
+    assert published(file.parent) == {}
+
+
+def test_a_run_that_reads_nothing_warns(file: Path) -> None:
+    edit(file, 'advertiser = "Ad-1"', 'advertiser = "Ad-2"')
+    done = adsbpc("release", file.name, "--slot", 1, cwd=file.parent)
+    assert done.returncode == 0
+    assert "WARNING: no conversion was read" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a [/] b [red]", "[bold]x[/bold]"])
+def test_names_with_brackets(name: str, file: Path) -> None:
+    edit(file, 'name = "spring"', f'name = "{name}"')
+    edit(file, 'scope = "acme"', f'scope = "{name}"')
+    run("release", file.name, "--slot", 1, cwd=file.parent)
+    for command in ("plan", "status", "report"):
+        assert name in run(command, file.name, cwd=file.parent).replace("\n", " ") or (
+            command in ("plan", "report")
+        )
+
+
+def test_stopping_a_run(file: Path) -> None:
+    """Ctrl-C: one line, and the next run goes on."""
+    edit(file, "slots = 5", "slots = 250")
+    command = [sys.executable, "-m", "adsbpc", "release", file.name, "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=file.parent
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == "Stopped. What was released is in the ledger: run it again to go on.\n"
+    found = json.loads(run("status", file.name, "--verify", "--json", cwd=file.parent))
+    assert 0 < found["released"] < 250
+
+
+def test_a_full_standard_output(file: Path) -> None:
+    command = f"{sys.executable} -m adsbpc release {file.name} --json > /dev/full"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, check=False, cwd=file.parent
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
 
 
 def test_nothing_is_due_before_the_first_slot_ends(file: Path) -> None:

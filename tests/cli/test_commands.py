@@ -138,6 +138,7 @@ def test_events_are_never_written_over(campaign: World, tmp_path: Path) -> None:
     before = (tmp_path / "impressions.parquet").read_bytes()
     for arguments, message in (
         (("--out", "impressions.parquet"), "is a file of events"),
+        (("--out", "adsbpc-ledger.sqlite"), "is the ledger"),
         (("--out", "x.parquet", "--quarantine", "x.parquet"), "is asked for twice"),
         (("--out", "."), "is a folder"),
         (("--out", "/"), "is a folder"),
@@ -182,11 +183,15 @@ def test_demo_replaces_a_demo_and_nothing_else(tmp_path: Path) -> None:
     arguments = ("demo", "--directory", "d", "--users", 200, "--slots", 2, "--json")
     first, second = (json.loads(adsbpc(*arguments, cwd=tmp_path).stdout) for _ in range(2))
     assert first["releases"] != second["releases"]
-    (tmp_path / "d" / "campaign.toml").write_text(CAMPAIGN)
-    done = adsbpc(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "is not the file of a demo" in done.stderr
-    assert (tmp_path / "d" / "campaign.toml").read_text() == CAMPAIGN
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "impressions.parquet").write_text("mine")
+    (tmp_path / "d" / "other.toml").write_text("")
+    for folder in ("mine", "d"):
+        before = {file.name: file.stat().st_mtime for file in (tmp_path / folder).iterdir()}
+        done = adsbpc("demo", "--directory", folder, "--users", 200, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "holds other things than a demo" in done.stderr
+        assert before == {file.name: file.stat().st_mtime for file in (tmp_path / folder).iterdir()}
 
 
 def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> None:

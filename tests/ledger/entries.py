@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
-from adsbpc.ledger import CampaignRecord, Ledger
+from adsbpc.ledger import Ledger, Opening
 from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
 
 STEP = {"secret": {"up": [7, 12345]}}
@@ -38,13 +39,21 @@ def release_of(
     )
 
 
-def start(
-    ledger: Ledger,
+def opening_of(
     rho: Fraction = Fraction(1),
     scope: str = "acme",
     campaign: str = "spring",
     limit: Fraction | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
-) -> CampaignRecord:
+) -> Opening:
     guarantee = Guarantee(rho, adjacency, scope)
-    return ledger.start(guarantee, campaign, {"campaign": {"name": campaign}}, (1, 2), limit)
+    return Opening(guarantee, campaign, {"campaign": {"name": campaign}}, (1, 2), limit)
+
+
+def start(ledger: Ledger, *pico_rho: int, **opening: Any) -> tuple[str, bool]:
+    """Release the first slot, for little if nothing else is said."""
+    opened = opening_of(**opening)
+    first = release_of(
+        1, *(pico_rho or (1,)), scope=opened.guarantee.scope, campaign=opened.campaign
+    )
+    return ledger.commit(first, STEP, opened)

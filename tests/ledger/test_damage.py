@@ -20,15 +20,15 @@ FLIPS = 400
 
 def filled(directory: Path) -> Path:
     ledger = Ledger("ledger.sqlite", directory)
-    start(ledger)
-    for slot in range(1, 16):
+    start(ledger, 10, 7)
+    for slot in range(2, 16):
         ledger.commit(release_of(slot, 10 * slot, 7), STEP)
     return directory / "ledger.sqlite"
 
 
 def rows(file: Path) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(file)) as connection:
-        return connection.execute("SELECT * FROM entries ORDER BY position").fetchall()
+        return connection.execute("SELECT * FROM adsbpc_entries ORDER BY position").fetchall()
 
 
 def flip(file: Path, position: int, bit: int) -> None:
@@ -113,8 +113,8 @@ def test_a_file_that_is_no_ledger(content: bytes, tmp_path: Path) -> None:
 def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:
     file = filled(tmp_path)
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("DROP TRIGGER entries_no_update")
-        connection.execute("UPDATE entries SET body = 'x' WHERE kind = 'state'")
+        connection.execute("DROP TRIGGER adsbpc_entries_no_update")
+        connection.execute("UPDATE adsbpc_entries SET body = 'x' WHERE kind = 'state'")
     with pytest.raises(LedgerError, match="Run adsbpc status --verify"):
         Ledger("ledger.sqlite", tmp_path).steps("acme", "spring")
 
@@ -133,7 +133,7 @@ from tests.ledger.entries import STEP, release_of, start
 ledger = Ledger("ledger.sqlite", Path(sys.argv[1]))
 try:
     start(ledger)
-    for slot in range(1, 1000):
+    for slot in range(2, 1000):
         ledger.commit(release_of(slot, 1), {"ballast": "x" * 20_000})
 except LedgerError as error:
     print(error)
@@ -164,8 +164,7 @@ def test_a_read_only_ledger(tmp_path: Path) -> None:
 def test_a_full_database_charges_nothing(tmp_path: Path) -> None:
     """SQLite's own limit on pages: the commit fails, and with it the whole slot."""
     ledger = Ledger("ledger.sqlite", tmp_path)
-    start(ledger)
-    ledger.commit(release_of(1, 5), STEP)
+    start(ledger, 5)
     from sqlalchemy import event
 
     def limited(connection: sqlite3.Connection, _record: object) -> None:

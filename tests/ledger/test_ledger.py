@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from sqlalchemy import text
 from adsbpc.errors import BudgetError, LedgerError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import SCHEMA_VERSIONS, Database, upgrade
-from adsbpc.ledger.entries import Entry
+from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.model import PICO_RHO, Adjacency, Budget, Release
-from tests.ledger.entries import STEP, release_of, start
+from tests.ledger.entries import STEP, opening_of, release_of, start
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -47,13 +47,14 @@ def raw(location: str, tmp_path: Path) -> Iterator[sqlalchemy.Engine]:
 
 def test_a_campaign_from_start_to_end(ledger: Ledger) -> None:
     assert not ledger.exists()
-    record = start(ledger)
+    start(ledger, 3, 4)
     assert ledger.exists()
+    record = ledger.campaign("acme", "spring")
+    assert record is not None
     assert (record.reserved_pico_rho, record.slot_pico_rho) == (PICO_RHO, (1, 2))
-    for slot in (1, 2):
-        stored, ours = ledger.commit(release_of(slot, 3, 4), STEP)
-        assert ours
-        assert stored == release_of(slot, 3, 4).to_text()
+    stored, ours = ledger.commit(release_of(2, 3, 4), STEP)
+    assert ours
+    assert stored == release_of(2, 3, 4).to_text()
     assert ledger.releases("acme", "spring") == [release_of(s, 3, 4).to_text() for s in (1, 2)]
     assert Release.from_text(ledger.releases("acme", "spring")[0]) == release_of(1, 3, 4)
     assert ledger.steps("acme", "spring") == [STEP, STEP]
@@ -65,23 +66,25 @@ def test_a_campaign_from_start_to_end(ledger: Ledger) -> None:
 
 
 def test_a_slot_is_charged_and_stored_once(ledger: Ledger) -> None:
-    start(ledger)
-    first, _ = ledger.commit(release_of(1, 5, value=1), STEP)
-    again, ours = ledger.commit(release_of(1, 5, value=2), STEP)
+    first, _ = start(ledger, 5)
+    again, ours = ledger.commit(release_of(1, 5, value=2), STEP, opening_of())
     assert (again, ours) == (first, False)
     assert ledger.spent("acme") == 5
+    assert ledger.verify("acme").entries == 2 + 3
 
 
 def test_slots_in_order(ledger: Ledger) -> None:
-    start(ledger)
     with pytest.raises(LedgerError, match="slot 1 is next"):
-        ledger.commit(release_of(2, 5), STEP)
-    assert ledger.spent("acme") == 0
+        ledger.commit(release_of(2, 5), STEP, opening_of())
+    assert ledger.scope("acme") is None
+    start(ledger, 1)
+    with pytest.raises(LedgerError, match="slot 2 is next"):
+        ledger.commit(release_of(3, 5), STEP)
+    assert ledger.spent("acme") == 1
 
 
 def test_a_charge_above_the_limit_is_refused_with_the_figures(ledger: Ledger) -> None:
-    start(ledger)
-    ledger.commit(release_of(1, 6 * PICO_RHO // 10), STEP)
+    start(ledger, 6 * PICO_RHO // 10)
     with pytest.raises(BudgetError) as refused:
         ledger.commit(release_of(2, 4 * PICO_RHO // 10, 1), STEP)
     error = refused.value
@@ -92,14 +95,23 @@ def test_a_charge_above_the_limit_is_refused_with_the_figures(ledger: Ledger) ->
     assert ledger.budgets("acme", "spring")[0].left == 0
 
 
+def test_a_first_slot_that_is_refused_opens_nothing(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError):
+        start(ledger, PICO_RHO + 1)
+    assert ledger.scope("acme") is None
+
+
 def test_campaigns_of_a_scope_share_its_limit(ledger: Ledger) -> None:
-    start(ledger, Fraction(1), limit=Fraction(3, 2))
-    with pytest.raises(BudgetError, match=r"requested 0\.6, spent 1, left 0\.5"):
-        start(ledger, Fraction(3, 5), campaign="summer")
-    start(ledger, Fraction(1, 2), campaign="summer")
-    start(ledger, Fraction(7), scope="another")
-    ledger.commit(release_of(1, 10), STEP)
-    ledger.commit(release_of(1, 20, campaign="summer"), STEP)
+    start(ledger, 10, limit=Fraction(3, 2))
+    too_much = opening_of(Fraction(3, 5), campaign="summer")
+    for refuse in (
+        lambda: ledger.check_room(too_much),
+        lambda: start(ledger, rho=Fraction(3, 5), campaign="summer"),
+    ):
+        with pytest.raises(BudgetError, match=r"requested 0\.6, spent 1, left 0\.5"):
+            refuse()
+    start(ledger, 20, rho=Fraction(1, 2), campaign="summer")
+    start(ledger, 5, rho=Fraction(7), scope="another")
     assert ledger.budgets("acme", "summer") == (
         Budget(PICO_RHO // 2, 20),
         Budget(3 * PICO_RHO // 2, 30),
@@ -109,24 +121,21 @@ def test_campaigns_of_a_scope_share_its_limit(ledger: Ledger) -> None:
 def test_the_terms_of_a_scope_stay(ledger: Ledger) -> None:
     start(ledger)
     with pytest.raises(LedgerError, match="'add-remove', and this campaign 'substitute'"):
-        start(ledger, Fraction(1, 10), campaign="b", adjacency=Adjacency.SUBSTITUTE)
+        start(ledger, rho=Fraction(1, 10), campaign="b", adjacency=Adjacency.SUBSTITUTE)
     with pytest.raises(LedgerError, match=r"limit of 1, and .* scope_rho says 9"):
-        start(ledger, Fraction(1, 10), campaign="b", limit=Fraction(9))
+        start(ledger, rho=Fraction(1, 10), campaign="b", limit=Fraction(9))
 
 
-def test_starting_again_changes_nothing(ledger: Ledger) -> None:
-    first = start(ledger)
-    scope = ledger.scope("acme")
-    assert start(ledger) == first
-    assert ledger.scope("acme") == scope
-    assert ledger.verify("acme").entries == 2
+def test_a_scope_that_differs_in_capitals_only_is_refused(ledger: Ledger) -> None:
+    start(ledger)
+    with pytest.raises(LedgerError, match=r"has a scope 'acme', .* Write it the same way"):
+        start(ledger, scope="Acme")
 
 
 def test_seeded_noise_is_refused(ledger: Ledger) -> None:
-    start(ledger)
     with pytest.raises(LedgerError, match="came from 'seeded-1', which hides nobody"):
-        ledger.commit(release_of(1, 5, randomness="seeded-1"), STEP)
-    assert ledger.spent("acme") == 0
+        ledger.commit(release_of(1, 5, randomness="seeded-1"), STEP, opening_of())
+    assert not ledger.exists()
 
 
 def test_a_campaign_that_never_started_cannot_be_charged(ledger: Ledger) -> None:
@@ -135,35 +144,47 @@ def test_a_campaign_that_never_started_cannot_be_charged(ledger: Ledger) -> None
         ledger.commit(release_of(1, 5, campaign="autumn"), STEP)
 
 
-@pytest.mark.parametrize("change", ["UPDATE entries SET pico_rho = 0", "DELETE FROM entries"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE adsbpc_entries SET pico_rho = 0",
+        "DELETE FROM adsbpc_entries",
+        "INSERT OR REPLACE INTO adsbpc_entries SELECT * FROM adsbpc_entries",
+    ],
+)
 def test_the_database_refuses_changes(ledger: Ledger, raw: sqlalchemy.Engine, change: str) -> None:
     start(ledger)
+    if "REPLACE" in change and raw.dialect.name != "sqlite":
+        change = "TRUNCATE adsbpc_entries"
     refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
     with refused, raw.begin() as connection:
         connection.execute(text(change))
 
 
 _TRIGGERS = {
-    "sqlite": ["DROP TRIGGER entries_no_update", "DROP TRIGGER entries_no_delete"],
-    "postgresql": ["DROP TRIGGER entries_append_only ON entries"],
+    "sqlite": [
+        "DROP TRIGGER adsbpc_entries_no_update",
+        "DROP TRIGGER adsbpc_entries_no_delete",
+    ],
+    "postgresql": ["DROP TRIGGER adsbpc_entries_append_only ON adsbpc_entries"],
 }
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE entries SET pico_rho = 1 WHERE kind = 'charge' AND slot = 2",
-        "UPDATE entries SET pico_rho = 9000000000000 WHERE kind = 'scope'",
-        "UPDATE entries SET body = replace(body, '1.5', '1.6') WHERE kind = 'release'",
-        "UPDATE entries SET recorded_at = '2020-01-01' WHERE position = 3",
-        "UPDATE entries SET campaign = 'summer' WHERE slot = 1",
-        "DELETE FROM entries WHERE kind = 'charge' AND slot = 2",
-        "DELETE FROM entries WHERE position = 1",
+        "UPDATE adsbpc_entries SET pico_rho = 1 WHERE kind = 'charge' AND slot = 2",
+        "UPDATE adsbpc_entries SET pico_rho = 9000000000000 WHERE kind = 'scope'",
+        "UPDATE adsbpc_entries SET body = replace(body, '1.5', '1.6') WHERE kind = 'release'",
+        "UPDATE adsbpc_entries SET recorded_at = '2020-01-01' WHERE position = 3",
+        "UPDATE adsbpc_entries SET campaign = 'summer' WHERE slot = 1",
+        "DELETE FROM adsbpc_entries WHERE kind = 'charge' AND slot = 2",
+        "DELETE FROM adsbpc_entries WHERE position = 1",
     ],
 )
 def test_a_changed_entry_is_found(ledger: Ledger, raw: sqlalchemy.Engine, change: str) -> None:
-    start(ledger)
-    for slot in (1, 2, 3):
+    start(ledger, 10)
+    for slot in (2, 3):
         ledger.commit(release_of(slot, 10 * slot), STEP)
     assert ledger.verify("acme").problem is None
     with raw.begin() as connection:
@@ -171,26 +192,37 @@ def test_a_changed_entry_is_found(ledger: Ledger, raw: sqlalchemy.Engine, change
             connection.execute(text(statement))
         connection.execute(text(change))
     assert "is not what was written" in str(ledger.verify("acme").problem)
+    # Nothing more is released either; a changed body alone leaves the amounts as they were.
+    if "body" not in change:
+        with pytest.raises(LedgerError, match="Release nothing more"):
+            ledger.check_chain("acme")
 
 
 def test_an_entry_that_was_sealed_anew_breaks_the_chain(
     ledger: Ledger, raw: sqlalchemy.Engine
 ) -> None:
     """Whoever changes a charge and its own hash leaves the next entry pointing at the old one."""
-    start(ledger)
-    for slot in (1, 2):
-        ledger.commit(release_of(slot, 10 * slot), STEP)
+    start(ledger, 10)
+    ledger.commit(release_of(2, 20), STEP)
     with raw.begin() as connection:
         for statement in _TRIGGERS[raw.dialect.name]:
             connection.execute(text(statement))
-        rows = connection.execute(text("SELECT * FROM entries ORDER BY position")).all()
-        (*charge, _), previous = rows[2], rows[1][-1]
-        forged = replace(Entry(*charge), pico_rho=1)
+        names = ", ".join(each.name for each in fields(Entry))
+        ordered = f"SELECT {names}, hash FROM adsbpc_entries ORDER BY position"
+        rows = connection.execute(text(ordered)).all()
+        forged = replace(Entry(*rows[2][:-1]), pico_rho=1)
+        previous = rows[1][-1]
         connection.execute(
-            text("UPDATE entries SET pico_rho = 1, hash = :hash WHERE position = 3"),
+            text("UPDATE adsbpc_entries SET pico_rho = 1, hash = :hash WHERE position = 3"),
             {"hash": forged.sealed(previous)},
         )
     assert "entry 4 (state of slot 1) is not what was written" in str(ledger.verify("acme").problem)
+
+
+def _first_entry() -> sqlalchemy.Insert:
+    entry = Entry("acme", 1, "scope", "", 0, "", 5, hash_of("{}"), "2026-01-01")
+    row = {**asdict(entry), "body": "{}", "hash": entry.sealed("")}
+    return sqlalchemy.insert(entries).values(**row)
 
 
 def test_an_older_schema_is_carried_over(
@@ -198,16 +230,19 @@ def test_an_older_schema_is_carried_over(
 ) -> None:
     with raw.begin() as connection:
         upgrade(connection, "0001")
-    old = Ledger(location, tmp_path)
-    assert old.exists()
-    record = start(old)
-    assert start(Ledger(location, tmp_path)) == record
+    ledger = Ledger(location, tmp_path)
+    assert ledger.exists()
+    # As an older version of the program would have left it: with entries, without triggers.
+    with raw.begin() as connection:
+        connection.execute(_first_entry())
+    start(ledger, scope="another")
+    assert ledger.scope("acme") is not None
     with raw.begin() as connection:
         version = connection.execute(text("SELECT version_num FROM adsbpc_schema")).scalar()
     assert version == SCHEMA_VERSIONS[-1]
     refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
     with refused, raw.begin() as connection:
-        connection.execute(text("DELETE FROM entries"))
+        connection.execute(text("DELETE FROM adsbpc_entries"))
 
 
 def test_a_newer_schema_is_refused(ledger: Ledger, raw: sqlalchemy.Engine) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from adsbpc.errors import BudgetError, LedgerError
+from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
 from adsbpc.model import PICO_RHO
-from tests.ledger.entries import STEP, release_of, start
+from tests.ledger.entries import STEP, opening_of, release_of
 
 OPERATIONS = 10_000
 SCOPES, CAMPAIGNS = ("acme", "umbrella"), ("spring", "summer", "autumn")
@@ -44,47 +44,44 @@ class LedgerMachine(RuleBasedStateMachine):
     def count(self) -> None:
         type(self).operations += 1
 
-    @rule(name=names, rho=st.integers(1, 150), limit=st.none() | st.integers(1, 300))
-    def start(self, name: tuple[str, str], rho: int, limit: int | None) -> None:
-        self.count()
-        scope, campaign = name
-        wanted = None if limit is None else Fraction(limit, PICO_RHO)
-        known = self.limits.get(scope)
-        taken = sum(r for (s, _), r in self.reserved.items() if s == scope)
-        holds = known if known is not None else (limit or rho)
-        terms_differ = known is not None and limit not in (None, known)
-        refused = terms_differ or (name not in self.reserved and taken + rho > holds)
-        try:
-            start(self.ledger, Fraction(rho, PICO_RHO), scope, campaign, wanted)
-        except LedgerError:
-            assert refused
-        else:
-            assert not refused
-            self.limits.setdefault(scope, holds)
-            self.reserved.setdefault(name, rho)
-            self.charged.setdefault(name, [])
-
-    @precondition(lambda self: self.reserved)
-    @rule(name=names, parts=amounts, ahead=st.sampled_from([0, 0, 0, 0, -1, 1]))
-    def commit(self, name: tuple[str, str], parts: list[int], ahead: int) -> None:
+    @rule(
+        name=names,
+        rho=st.integers(1, 150),
+        limit=st.none() | st.integers(1, 300),
+        parts=amounts,
+        ahead=st.sampled_from([0, 0, 0, 0, -1, 1]),
+    )
+    def commit(
+        self, name: tuple[str, str], rho: int, limit: int | None, parts: list[int], ahead: int
+    ) -> None:
+        """The next slot, one that is done, or one too far; the first opens the campaign."""
         self.count()
         scope, campaign = name
         done = self.charged.get(name, [])
         slot = max(1, len(done) + 1 + ahead)
+        opening = None
+        if not done:
+            wanted = None if limit is None else Fraction(limit, PICO_RHO)
+            opening = opening_of(Fraction(rho, PICO_RHO), scope, campaign, wanted)
+        known = self.limits.get(scope)
+        taken = sum(r for (s, _), r in self.reserved.items() if s == scope)
+        holds = known if known is not None else (limit or rho)
+        mine = self.reserved.get(name, rho)
+        fits = sum(done) + sum(parts) <= mine
+        if not done:
+            fits = fits and taken + rho <= holds and (known is None or limit in (None, known))
         release = release_of(slot, *parts, scope=scope, campaign=campaign)
-        fits = name in self.reserved and sum(done) + sum(parts) <= self.reserved[name]
         try:
-            _, ours = self.ledger.commit(release, STEP)
-        except BudgetError:
-            assert slot == len(done) + 1
-            assert not fits
+            _, ours = self.ledger.commit(release, STEP, opening)
         except LedgerError:
-            assert slot > len(done) + 1 or name not in self.reserved
+            assert slot > len(done) + 1 or not fits
         else:
             assert ours == (slot > len(done))
             if ours:
                 assert fits
-                done.append(sum(parts))
+                self.limits.setdefault(scope, holds)
+                self.reserved.setdefault(name, rho)
+                self.charged.setdefault(name, []).append(sum(parts))
 
     @rule()
     def open_again(self) -> None:
@@ -103,7 +100,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         with closing(sqlite3.connect(self.path / "ledger.sqlite")) as connection:
             rows = connection.execute(
-                "SELECT scope, kind, sum(pico_rho) FROM entries GROUP BY scope, kind"
+                "SELECT scope, kind, sum(pico_rho) FROM adsbpc_entries GROUP BY scope, kind"
             ).fetchall()
         sums = {(scope, kind): total for scope, kind, total in rows}
         for scope, limit in self.limits.items():

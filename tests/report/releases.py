@@ -92,7 +92,8 @@ class MadeUp:
 
     def report(self, **changes: Any) -> Report:
         limit, spent = PICO_RHO, round(0.9 * PICO_RHO * self.released / self.slots)
-        promise = Promise(Guarantee(Fraction(1), self.adjacency, "acme"), self.epsilon, 1e-6)
+        guarantee = Guarantee(Fraction(1), self.adjacency, "acme")
+        promise = Promise(guarantee, self.epsilon, 1e-6, Fraction(3), 14.948)
         return Report(
             self.spec,
             self.releases(),

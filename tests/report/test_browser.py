@@ -90,6 +90,11 @@ def _assert_well_behaved(opened: Opened) -> None:
     assert opened.complaints == []
     assert opened.requests == [page.url]
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    # Nothing hangs below the end of the page.
+    assert page.evaluate(
+        """document.documentElement.scrollHeight - Math.max(window.innerHeight,
+            document.querySelector("footer").getBoundingClientRect().bottom + window.scrollY) < 80"""
+    )
 
 
 def _assert_drawn(page: Page, charts: int) -> None:
@@ -132,10 +137,11 @@ def test_the_page_draws_and_fits(
         MadeUp(tuple(f"{k} {'network' * 11}"[:80] for k in range(5)), name="campaign" * 20),
         MadeUp(HOSTILE, name="</title><script>alert(0)</script>"),
         MadeUp(volume=0.1, scale=20),
+        MadeUp(tuple(f"p{k}" for k in range(60)), volume=1, scale=20),
         MadeUp(metric="value", value_cap=500.0, volume=9e6, scale=9e5),
         MadeUp(slot="1h", slots=72, released=60),
     ],
-    ids=["first", "only", "many", "long names", "hostile", "noise", "money", "hours"],
+    ids=["first", "only", "many", "long names", "hostile", "noise", "much noise", "money", "hours"],
 )
 def test_unusual_reports_draw_and_fit(reader: Reader, made: MadeUp, size: tuple[int, int]) -> None:
     opened = reader.open(made.report(), size)

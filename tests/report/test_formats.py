@@ -76,7 +76,9 @@ def test_json_says_what_is_promised() -> None:
     assert found == {
         "campaign": "spring-shoes",
         "scope": "acme",
+        "advertiser": "Ad-1",
         "metric": "conversions",
+        "attribution": "last_touch",
         "level": 0.9,
         "adjusted": False,
         "guarantee": {
@@ -86,6 +88,8 @@ def test_json_says_what_is_promised() -> None:
             "epsilon": 5.3,
             "delta": 1e-6,
             "scope": "acme",
+            "scope_rho": 3.0,
+            "scope_epsilon": 14.948,
         },
         "budget": {
             "campaign": {"limit": 1.0, "spent": 0.9, "left": 0.1},

@@ -151,7 +151,10 @@ def test_hours_with_a_clock_change() -> None:
     data = json.loads(outline.scripts[0])
     shown = [row["when"] for row in data["bars"][0]["data"]["values"]]
     # 02:00 to 03:00 does not exist on that day.
-    assert shown[25:27] == ["Sun 29 March 2026, 01:00 CET", "Sun 29 March 2026, 03:00 CEST"]
+    assert shown[25:27] == [
+        "Sun 29 March 2026, 01:00 CET to 03:00 CEST",
+        "Sun 29 March 2026, 03:00 to 04:00 CEST",
+    ]
 
 
 def test_a_long_campaign_draws_its_newest_bars() -> None:

@@ -1,6 +1,6 @@
 """Campaigns: the steps from a campaign file to what is released, in order."""
 
-from adsbpc.campaign.campaign import Campaign, Status
+from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
 from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
 from adsbpc.campaign.plan import ExpectedError, Plan, plan
 from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
@@ -9,6 +9,7 @@ __all__ = [
     "Campaign",
     "ExpectedError",
     "Plan",
+    "Rehearsal",
     "Released",
     "Releases",
     "Running",

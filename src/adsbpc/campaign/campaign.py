@@ -14,23 +14,27 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from adsbpc.campaign.data_path import attribute
 from adsbpc.campaign.plan import Plan, plan
+from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
 from adsbpc.campaign.release import Released, Releases, release_slot, start
 from adsbpc.engines import Engine, open_engine
-from adsbpc.errors import LedgerError, ReleaseError
+from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Verification
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Promise, Release, load_spec
 from adsbpc.model.slots import to_microseconds
 from adsbpc.privacy import SecureRandomness, epsilon_of, exact_rho
 from adsbpc.report import Report
+from adsbpc.report.tabular import Tabular
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Tabular):
     """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
     in conversions per user and slot."""
 
@@ -42,6 +46,29 @@ class Status:
     bound: int | None
     ledger: str
 
+    def columns(self) -> dict[str, list[Any]]:
+        return {
+            "released": [self.released],
+            "slots": [self.slots],
+            "over": [self.over],
+            "spent": [float(self.campaign_budget.spent)],
+            "left": [float(self.campaign_budget.left)],
+            "scope_limit": [float(self.scope_budget.limit)],
+            "scope_spent": [float(self.scope_budget.spent)],
+            "scope_left": [float(self.scope_budget.left)],
+            "bound": [self.bound],
+            "ledger": [self.ledger],
+        }
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a release of a slot would read: for the operator, never for a report."""
+
+    slot: int
+    conversions: int
+    quarantined: dict[tuple[str, str], int]
+
 
 @dataclass(frozen=True)
 class Campaign:
@@ -51,12 +78,17 @@ class Campaign:
 
     @classmethod
     def load(cls, path: str | Path) -> Campaign:
+        """Read a campaign file; nothing is opened or released yet."""
         return cls(load_spec(Path(path)))
 
     @property
     def promise(self) -> Promise:
+        """What is promised, with the limit that the ledger has for the scope."""
         guarantee, delta = guarantee_of(self.spec), privacy_of(self.spec).delta
-        return Promise(guarantee, epsilon_of(guarantee.rho, delta), delta)
+        limit = self._budgets()[1].limit
+        return Promise(
+            guarantee, epsilon_of(guarantee.rho, delta), delta, limit, epsilon_of(limit, delta)
+        )
 
     def plan(self, bound: int = 1) -> Plan:
         """The promise, the split of the budget and the expected errors, before any data."""
@@ -73,6 +105,8 @@ class Campaign:
     ) -> Iterator[Released]:
         """The same, one by one as they are committed. Slots released before are returned too."""
         wanted = self.due(slot, through)
+        if not wanted:
+            return
         running = start(self.spec, self._ledger)
         with ExitStack() as stack:
 
@@ -84,19 +118,34 @@ class Campaign:
 
             stack.callback(running.ledger.seal)
             for number in wanted:
-                yield release_slot(running, number, engine, SecureRandomness())
+                released = release_slot(running, number, engine, SecureRandomness())
+                if running.opening is not None:
+                    running = start(self.spec, self._ledger)
+                yield released
+
+    def rehearse(self, slot: int | None = None) -> Rehearsal:
+        """Read and attribute the next slot, or another, without drawing or charging anything."""
+        number = self.status().released + 1 if slot is None else slot
+        engine = open_engine(self.spec.events.engine, self.spec.engine_options)
+        try:
+            events = attribute(self.spec, engine, number)
+            return Rehearsal(number, events.conversions(), events.quarantined())
+        finally:
+            engine.close()
 
     def due(self, slot: int | None = None, through: date | datetime | str | None = None) -> range:
         """The slots that a release covers; those that are not over yet are refused."""
         grid = self.spec.grid
         over = grid.last_ended(to_microseconds(datetime.now(UTC)))
         if slot is not None and through is not None:
-            raise ReleaseError("give a slot or a date to release through, not both")
+            raise SpecError("give a slot or a date to release through, not both")
+        if slot is not None and (not isinstance(slot, int) or isinstance(slot, bool)):
+            raise SpecError(f"slot = {slot!r}: expected a whole number")
         if slot is None and through is None:
             return range(1, over + 1)
         last = slot if slot is not None else self._slot_at(through)
         if not 1 <= last <= grid.count:
-            raise ReleaseError(f"slot {last}: expected a number from 1 to {grid.count}")
+            raise SpecError(f"slot {last}: expected a number from 1 to {grid.count}")
         if last > over:
             ends_at = grid.bounds_text(last)[1]
             done = f"slot {over} is the last that is over" if over else "no slot is over yet"
@@ -112,7 +161,7 @@ class Campaign:
         try:
             moment = datetime.fromisoformat(str(through))
         except ValueError:
-            raise ReleaseError(
+            raise SpecError(
                 f"through {through!r}: expected a date such as 2026-03-31, or a date and time"
             ) from None
         if moment.tzinfo is None:
@@ -121,7 +170,7 @@ class Campaign:
         if whole_day:
             moment = moment.replace(hour=23, minute=59, second=59)
         if to_microseconds(moment) < grid.starts_at:
-            raise ReleaseError(
+            raise SpecError(
                 f"through {through}: is before the campaign starts on {self.spec.campaign.start}. "
                 "Give a later date"
             )
@@ -141,13 +190,18 @@ class Campaign:
 
     def verify(self) -> Verification:
         """Whether any entry of the scope's ledger, or any published file, was changed."""
-        scope, name = self._key
-        if not self._ledger.exists():
-            return Verification(0, "", None)
-        found = self._ledger.verify(scope)
-        if found.problem is None:
-            problem = Published(self.spec).problem(self._ledger.releases(scope, name))
-            found = Verification(found.entries, found.head, problem)
+        ledger, (scope, name) = self._ledger, self._key
+        published = Published(self.spec, ledger)
+        found = Verification(0, "", None)
+        try:
+            if ledger.exists():
+                found = ledger.verify(scope)
+            if found.problem is None:
+                published.check()
+                problem = published.problem(ledger.releases(scope, name) if found.entries else [])
+                found = Verification(found.entries, found.head, problem)
+        except LedgerError as error:
+            return Verification(found.entries, found.head, str(error))
         return found
 
     def report(self, level: float = 0.95, adjusted: bool = False) -> Report:
@@ -163,15 +217,20 @@ class Campaign:
         return Ledger(self.spec.ledger.location, self.spec.directory)
 
     def _releases(self) -> tuple[Release, ...]:
-        Published(self.spec).check(self._ledger)
-        if not self._ledger.exists():
+        """What was released, held to the promise under which it was."""
+        ledger, published = self._ledger, Published(self.spec, self._ledger)
+        published.check()
+        record = ledger.campaign(*self._key) if ledger.exists() else None
+        if record is None:
             return ()
-        texts = self._ledger.releases(*self._key)
+        check_promise(record.promise, promise_of(self.spec), self.spec.campaign.name)
+        published.mark()
+        texts = ledger.releases(*self._key)
         try:
             return tuple(Release.from_text(text) for text in texts)
         except ValueError as error:
             raise LedgerError(
-                f"ledger {self._ledger.where}: a stored release cannot be read ({error}). "
+                f"ledger {ledger.where}: a stored release cannot be read ({error}). "
                 "Run adsbpc status --verify"
             ) from None
 
@@ -181,7 +240,7 @@ class Campaign:
         exists = ledger.exists()
         if exists and ledger.campaign(scope, name) is not None:
             return ledger.budgets(scope, name)
-        own = int(self.promise.guarantee.rho * PICO_RHO)
+        own = int(guarantee_of(self.spec).rho * PICO_RHO)
         record = ledger.scope(scope) if exists else None
         if record is not None:
             return Budget(own, 0), Budget(record.limit_pico_rho, ledger.spent(scope))

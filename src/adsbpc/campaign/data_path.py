@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 from adsbpc.attribution import credits_sql, journeys_of, model_of
+from adsbpc.campaign.published import FOLDER
 from adsbpc.contributions import EngineContributions, contributions_sql
 from adsbpc.engines import Engine
-from adsbpc.errors import SpecError
-from adsbpc.events import EventTables, read_events
+from adsbpc.errors import SourceError, SpecError
+from adsbpc.events import EventTables, read_events, source_files
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
 
 # Credits are written as multiples of this part, rounded down: their sums are exact in floating
@@ -63,14 +64,24 @@ FROM credits""",
     return int(count)
 
 
-def check_targets(targets: list[Path], sources: set[Path]) -> None:
+def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) -> None:
     """Refuse to write where something would be lost, before any work is done."""
+    kept = {campaign_file.resolve()}
+    with suppress(SourceError):
+        kept |= source_files(spec)
+    ledger = (spec.directory / spec.ledger.location).resolve()
+    releases = (spec.directory / FOLDER).resolve()
     for position, target in enumerate(targets):
         if not target.parent.is_dir():
             raise SpecError(f"{target}: the folder {target.parent} does not exist. Create it first")
         if not target.name or target.is_dir():
             raise SpecError(f"{target}: is a folder. Give the name of a file")
-        if target.resolve() in sources:
-            raise SpecError(f"{target}: is a file of events. Give another name")
+        real = target.resolve()
+        if real.parent == ledger.parent and real.name.startswith(ledger.name):
+            raise SpecError(f"{target}: is the ledger, which must not be lost. Give another name")
+        if real in kept or real.suffix == ".toml" or real.is_relative_to(releases):
+            raise SpecError(
+                f"{target}: is a file of events, a campaign file or a release. Give another name"
+            )
         if target in targets[:position]:
             raise SpecError(f"{target}: is asked for twice. Give two names")

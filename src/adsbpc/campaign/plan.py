@@ -13,10 +13,10 @@ from adsbpc.mechanisms import (
     rho_for_targets,
     split_of,
 )
-from adsbpc.model import CampaignSpec, Guarantee
-from adsbpc.privacy import epsilon_of
-from adsbpc.report.numbers import rounded_up
+from adsbpc.model import CampaignSpec, Promise
+from adsbpc.privacy import epsilon_of, exact_rho
 from adsbpc.report.tabular import Tabular
+from adsbpc.report.wording import promise_in_words
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class Plan(Tabular):
     `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
     """
 
-    guarantee: Guarantee
-    epsilon: float
-    delta: float
+    promise: Promise
     split: dict[str, Fraction]
     bounds: str
     bound: int
@@ -52,9 +50,8 @@ class Plan(Tabular):
 
     def caption(self) -> str:
         return (
-            f"rho = {float(self.guarantee.rho):g} for one {self.guarantee.unit} "
-            f"({self.guarantee.adjacency}): (epsilon = {rounded_up(self.epsilon)}, "
-            f"delta = {self.delta:g}). Errors when one user counts for at most {self.bound} a slot."
+            f"{promise_in_words(self.promise)} Errors when one user counts for at most "
+            f"{self.bound} conversions a slot."
         )
 
 
@@ -63,10 +60,17 @@ def plan(spec: CampaignSpec, bound: int = 1) -> Plan:
     privacy = privacy_of(spec)
     mechanism = plan_adsbpc(spec)
     bound = mechanism.fixed_bound or bound
+    scope_rho = mechanism.guarantee.rho
+    if privacy.scope_rho is not None:
+        scope_rho = exact_rho(privacy.scope_rho)
     return Plan(
-        mechanism.guarantee,
-        epsilon_of(mechanism.guarantee.rho, privacy.delta),
-        privacy.delta,
+        Promise(
+            mechanism.guarantee,
+            epsilon_of(mechanism.guarantee.rho, privacy.delta),
+            privacy.delta,
+            scope_rho,
+            epsilon_of(scope_rho, privacy.delta),
+        ),
         split_of(spec),
         privacy.adsbpc.bounds,
         bound,

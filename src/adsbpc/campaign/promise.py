@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from adsbpc.errors import LedgerError
+from adsbpc.errors import LedgerError, WorkloadError
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
@@ -49,7 +49,14 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
 
 def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -> None:
     """Refuse a campaign file that promises something else than the campaign started with."""
-    before, after = _flat(started), _flat(now)
+    try:
+        before = _flat(started)
+    except (ValidationError, AttributeError, KeyError) as error:
+        raise LedgerError(
+            f"campaign {campaign!r}: what it promised cannot be read ({error}). If a newer adsbpc "
+            "started it, upgrade; otherwise run adsbpc status --verify"
+        ) from None
+    after = _flat(now)
     changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
     if not changed:
         return
@@ -58,8 +65,8 @@ def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -
     )
     raise LedgerError(
         f"campaign {campaign!r} has started, and its file promises something else now\n{lines}\n"
-        "Put the file back as it was, or give the campaign another name: it is then a new campaign "
-        "with a budget of its own"
+        "Put the file back as it was. Under another name it would be a new campaign, which needs "
+        "room of its own in the scope"
     )
 
 
@@ -79,4 +86,9 @@ def _flat(promise: dict[str, Any]) -> dict[str, Any]:
 
 def _matrix(spec: CampaignSpec) -> str | None:
     name = spec.workload[0].matrix
-    return None if name is None else sha256((spec.directory / name).read_bytes()).hexdigest()
+    if name is None:
+        return None
+    try:
+        return sha256((spec.directory / name).read_bytes()).hexdigest()
+    except OSError as error:
+        raise WorkloadError(f"{name}: cannot be read ({error}). Check the path") from None

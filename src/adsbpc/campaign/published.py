@@ -1,7 +1,7 @@
-"""The folder beside a campaign file that holds what was published, and remembers which ledger paid.
+"""The folder beside a campaign file that holds what was published, and how far the ledger was then.
 
-A ledger that was lost, rolled back or swapped for another would refund budget. What was published
-is out, so this folder is compared with the ledger before anything is released.
+A ledger that was lost, rolled back, forked or swapped for another would refund budget. What was
+published is out, so this folder is compared with the ledger before anything is released or shown.
 """
 
 from __future__ import annotations
@@ -11,93 +11,100 @@ import os
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote
 
 from adsbpc.errors import LedgerError
-from adsbpc.ledger import Ledger
+from adsbpc.ledger import Head, Ledger
 from adsbpc.model import CampaignSpec
 
 FOLDER = "adsbpc-releases"
-_MARKER = "ledger.json"
+_MARK = "ledger.json"
 _LONGEST_NAME = 120
 
 
 class Published:
-    """`adsbpc-releases/<scope>/ledger.json` and `.../<campaign>/0001.json`, one file a slot."""
+    """`adsbpc-releases/<scope>/ledger.json` and `.../<campaign>/0001.json`, one file a slot.
 
-    def __init__(self, spec: CampaignSpec) -> None:
-        self._scope, self._campaign = spec.campaign.scope, spec.campaign.name
-        self._marker = spec.directory / FOLDER / _folder_name(self._scope) / _MARKER
-        self.folder = self._marker.parent / _folder_name(self._campaign)
+    The mark is the newest entry that the scope's ledger had when something of the scope was last
+    shown, by any campaign of this folder.
+    """
 
-    def check(self, ledger: Ledger) -> None:
+    def __init__(self, spec: CampaignSpec, ledger: Ledger) -> None:
+        self._scope, self._ledger = spec.campaign.scope, ledger
+        self._mark = spec.directory / FOLDER / _folder_name(self._scope) / _MARK
+        self.folder = self._mark.parent / _folder_name(spec.campaign.name)
+
+    def check(self) -> None:
         """Refuse a ledger that does not know what was published here."""
-        remembered = self._remembered()
-        if remembered is None:
+        marked = self._marked()
+        if marked is None:
             return
-        scope = ledger.scope(self._scope) if ledger.exists() else None
-        if scope is None or scope.identity != remembered:
-            found = "has no such scope" if scope is None else "began that scope afresh"
+        if not self._ledger.exists() or self._ledger.scope(self._scope) is None:
             raise LedgerError(
-                f"{self._marker}: budget of scope {self._scope!r} was spent, but ledger "
-                f"{ledger.where} {found}. A lost ledger counts as spent: restore it from a backup, "
-                "or put [ledger] location back. If it is lost for good, measure these people "
-                "no more, or under a new scope whose budget you can defend beside the old one"
+                f"{self._mark}: budget of scope {self._scope!r} was spent, but ledger "
+                f"{self._ledger.where} has no such scope. {_LOST}"
             )
-        newest = max(self._slots(), default=0)
-        known = ledger.last_slot(self._scope, self._campaign)
-        if newest > known:
+        if not self._ledger.holds(self._scope, marked):
             raise LedgerError(
-                f"{self._file(newest)}: was published, but ledger {ledger.where} ends at slot "
-                f"{known}. It is older than what was published: restore the newest backup"
+                f"{self._mark}: something was published when the ledger of scope {self._scope!r} "
+                f"had {marked.position} entries, and ledger {self._ledger.where} is older than "
+                f"that, or another one. {_LOST}"
             )
 
-    def remember(self, ledger: Ledger) -> None:
-        """Note which ledger pays, before anything is released."""
-        if self._remembered() is None:
-            scope = ledger.scope(self._scope)
-            assert scope is not None
-            note = {"scope": self._scope, "identity": scope.identity, "ledger": ledger.where}
-            _write_durably(self._marker, json.dumps(note, indent=2) + "\n")
+    def mark(self) -> None:
+        """Note how far the ledger is, before anything of it is published or shown."""
+        marked, head = self._marked(), self._ledger.head(self._scope)
+        if marked is None or marked.position < head.position:
+            note = {"scope": self._scope, "position": head.position, "hash": head.hash}
+            _write_durably(self._mark, json.dumps(note, indent=2) + "\n")
 
     def publish(self, slot: int, text: str) -> None:
         """Write a committed release; one that is there already must be the same."""
         file = self._file(slot)
         if not file.exists():
+            self.mark()
             _write_durably(file, text)
         elif file.read_text(encoding="utf-8") != text:
             raise LedgerError(self._differs(file))
 
     def problem(self, texts: list[str]) -> str | None:
         """What of the published files is not in the ledger, if anything."""
-        for slot in self._slots():
-            file = self._file(slot)
-            if slot > len(texts) or file.read_text(encoding="utf-8") != texts[slot - 1]:
+        for file in sorted(self.folder.glob("*.json")):
+            slot = int(file.stem) if file.stem.isdecimal() else 0
+            if slot > len(texts):
+                return f"{file}: was published, but the ledger ends at slot {len(texts)}. {_LOST}"
+            if slot and file.read_text(encoding="utf-8") != texts[slot - 1]:
                 return self._differs(file)
         return None
 
     def _differs(self, file: Path) -> str:
         return (
-            f"{file}: is not what the ledger says was released. Find out who changed it; delete "
-            "the file to have it written again"
+            f"{file}: is not what the ledger says was released. Find out which of the two was "
+            "changed, and restore it from a backup"
         )
 
-    def _remembered(self) -> str | None:
+    def _marked(self) -> Head | None:
         try:
-            return str(json.loads(self._marker.read_text(encoding="utf-8"))["identity"])
+            note = json.loads(self._mark.read_text(encoding="utf-8"))
+            return Head(int(note["position"]), str(note["hash"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(
-                f"{self._marker}: cannot be read ({error}). It says which ledger pays for this "
-                "scope: restore it from a backup"
+                f"{self._mark}: cannot be read ({error}). It says how far the ledger of this scope "
+                "is: restore it from a backup"
             ) from None
-
-    def _slots(self) -> list[int]:
-        return sorted(int(file.stem) for file in self.folder.glob("*.json") if file.stem.isdigit())
 
     def _file(self, slot: int) -> Path:
         return self.folder / f"{slot:04d}.json"
+
+
+_LOST = (
+    "A lost ledger counts as spent: restore it from its newest backup, or put [ledger] location "
+    "back. If it is lost for good, measure these people no more, or under a new scope whose budget "
+    "you can defend beside the old one"
+)
 
 
 def _folder_name(name: str) -> str:
@@ -110,7 +117,8 @@ def _folder_name(name: str) -> str:
 
 def _write_durably(path: Path, text: str) -> None:
     """Whole or not at all, and on the disk when this returns."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    # A name of its own: processes in different containers may share a number.
+    unfinished = path.with_name(f".{path.name}.{token_hex(8)}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("w", encoding="utf-8") as file:
@@ -118,11 +126,9 @@ def _write_durably(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        # The file's folder, and those above it that may be new.
+        for folder in (path.parent, *path.parent.parents[:3]):
+            _sync_folder(folder)
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
@@ -130,3 +136,11 @@ def _write_durably(path: Path, text: str) -> None:
             f"{path}: cannot be written ({error.strerror or error}). Free space or give rights, "
             "and run the same command again: what was committed is returned as it was"
         ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

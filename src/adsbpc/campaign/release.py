@@ -16,8 +16,8 @@ from adsbpc.campaign.data_path import attribute, contributed
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
 from adsbpc.engines import Engine
-from adsbpc.errors import ReleaseError
-from adsbpc.ledger import Ledger
+from adsbpc.errors import LedgerError, ReleaseError
+from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import AdsBPC, SlotRelease, State, guarantee_of, plan_adsbpc, privacy_of
 from adsbpc.model import PICO_RHO, CampaignSpec, ChargeLine, Release
 from adsbpc.privacy import Randomness, exact_rho
@@ -29,7 +29,7 @@ class Released:
     """`text` is the release byte for byte; `replayed` if an earlier run made it.
 
     `conversions` read and rows `quarantined` by (source, reason) are for the operator's log and
-    must not be published; they are None and empty for a replay.
+    must not be published; they are None and empty if no events were read.
     """
 
     text: str
@@ -79,6 +79,9 @@ class Releases(Tabular, Sequence[Released]):
         names = ("slot", "replayed", "publisher", "query", "value", "standard_error")
         return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
+    def __repr__(self) -> str:
+        return f"Releases({self.caption()})"
+
     def caption(self) -> str:
         replayed = sum(one.replayed for one in self._released)
         return f"{len(self) - replayed} slots released, {replayed} were released before"
@@ -86,12 +89,13 @@ class Releases(Tabular, Sequence[Released]):
 
 @dataclass(frozen=True)
 class Running:
-    """A campaign whose promise stands in the ledger, with the plan that it started with."""
+    """A campaign with the plan that it started with; `opening` before its first slot."""
 
     spec: CampaignSpec
     ledger: Ledger
     published: Published
     mechanism: AdsBPC
+    opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -100,28 +104,43 @@ class Running:
 
     def state(self) -> State:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
+        if not self.ledger.exists():
+            return State()
         self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
-        return State.from_steps(self.steps)
+        try:
+            return State.from_steps(self.steps)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerError(
+                f"ledger {self.ledger.where}: the saved state cannot be read ({error!r}). "
+                "Run adsbpc status --verify"
+            ) from None
 
 
 def start(spec: CampaignSpec, ledger: Ledger) -> Running:
-    """Write the campaign's promise to the ledger, or hold the file to what stands there."""
-    published = Published(spec)
-    published.check(ledger)
-    key, promise = (spec.campaign.scope, spec.campaign.name), promise_of(spec)
-    limit = privacy_of(spec).scope_rho
+    """Hold the file to what the ledger says of the campaign, or plan a campaign that is new."""
+    published = Published(spec, ledger)
+    published.check()
+    guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
     scope_limit = None if limit is None else exact_rho(limit)
-    record = ledger.campaign(*key) if ledger.exists() else None
-    if record is None:
-        planned = plan_adsbpc(spec)
-        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in planned.slot_rho)
-        record = ledger.start(planned.guarantee, key[1], promise, slot_pico_rho, scope_limit)
-    else:
-        ledger.check_scope(guarantee_of(spec), scope_limit)
-    check_promise(record.promise, promise, spec.campaign.name)
-    published.remember(ledger)
-    slot_rho = tuple(Fraction(part, PICO_RHO) for part in record.slot_pico_rho)
-    return Running(spec, ledger, published, plan_adsbpc(spec, slot_rho))
+    record = None
+    if ledger.exists():
+        ledger.check_chain(guarantee.scope)
+        ledger.check_terms(guarantee, scope_limit)
+        record = ledger.campaign(guarantee.scope, spec.campaign.name)
+    if record is not None:
+        check_promise(record.promise, promise_of(spec), spec.campaign.name)
+        slot_rho = tuple(Fraction(part, PICO_RHO) for part in record.slot_pico_rho)
+        return Running(spec, ledger, published, plan_adsbpc(spec, slot_rho), None)
+    planned = plan_adsbpc(spec)
+    opening = Opening(
+        guarantee,
+        spec.campaign.name,
+        promise_of(spec),
+        tuple(int(rho * PICO_RHO) for rho in planned.slot_rho),
+        scope_limit,
+    )
+    ledger.check_room(opening)
+    return Running(spec, ledger, published, planned, opening)
 
 
 def release_slot(
@@ -131,13 +150,12 @@ def release_slot(
     spec, ledger, published = running.spec, running.ledger, running.published
 
     # 1. If the slot is committed, return what was stored: never draw again.
-    state = running.state()
-    if slot < state.next_slot:
-        stored = ledger.release(*running.key, slot)
-        assert stored is not None
+    stored = ledger.release(*running.key, slot) if ledger.exists() else None
+    if stored is not None:
         published.publish(slot, stored)
         return Released(stored, replayed=True)
-    if slot > state.next_slot:
+    state = running.state()
+    if slot != state.next_slot:
         raise ReleaseError(
             f"slot {slot}: slots are released in order, and slot {state.next_slot} is next. "
             f"Release that one first, or everything up to {slot} with --through"
@@ -153,7 +171,7 @@ def release_slot(
         drawn, state = running.mechanism.release(state, contributions, randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    text, ours = ledger.commit(_release(spec, drawn), state.last_step())
+    text, ours = ledger.commit(_release(spec, drawn), state.last_step(), running.opening)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 

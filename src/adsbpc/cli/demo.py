@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from rich.console import Console
 
 from adsbpc.campaign import Campaign, Released, attribute, contributed
+from adsbpc.cli.console import notes, results, stoppable
 from adsbpc.cli.release import progress
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
@@ -29,16 +29,15 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
         raise SpecError(
             f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"
         )
-    notes = Console(stderr=True)
-    with notes.status(f"Making up {users:,} people and their journeys"):
+    with notes().status(f"Making up {users:,} people and their journeys"):
         made = make_campaign(directory, users, slots, seed, model)
     campaign = Campaign.load(made.spec)
     released = []
-    with progress(notes, slots) as advance:
+    with stoppable(), progress(notes(), slots) as advance:
         for one in campaign.releasing():
             released.append(one)
             advance(one)
-    with notes.status("Writing the report"):
+    with notes().status("Writing the report"):
         report = campaign.report()
         report.write(directory / _PAGE, "html")
         truth = _truth(campaign.spec)
@@ -54,16 +53,15 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
         }
         print(json.dumps(found))
         return
-    out = Console()
+    out = results()
     out.print(report.table(truth))
-    out.print(_promise(report, released), highlight=False)
-    out.print(budget_line(campaign.status()), highlight=False)
+    out.print(_promise(report, released))
+    out.print(budget_line(campaign.status()))
     out.print(
         f"{made.impressions:,} impressions and {made.conversions:,} conversions of made-up people, "
-        "so the truth may be shown.",
-        highlight=False,
+        "so the truth may be shown."
     )
-    out.print(f"The report, for a browser: {directory / _PAGE}", highlight=False)
+    print(f"The report, for a browser: {directory / _PAGE}")
 
 
 def _truth(spec: CampaignSpec) -> dict[str, float]:

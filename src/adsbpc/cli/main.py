@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -84,9 +85,9 @@ def init(
     name: Annotated[str, typer.Option(help="Name of the campaign.")] = "my-campaign",
     advertiser: Annotated[str, typer.Option(help="Its id in the events.")] = "Ad-1",
     start: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day; the first of this month if left.")
+        str | None, typer.Option(metavar="DATE", help="First day; that of this month if left out.")
     ] = None,
-    slots: Annotated[int, typer.Option(min=1, max=8_784, help="How many days.")] = 31,
+    slots: Annotated[int, typer.Option(min=1, max=8_784, help="How many slots.")] = 31,
     publishers: Annotated[
         list[str] | None, typer.Option("--publisher", help="A publisher's id; repeat for more.")
     ] = None,
@@ -101,23 +102,31 @@ def init(
 @app.command()
 def release(
     file: CampaignFile,
-    slot: Annotated[int | None, typer.Option(help="Only this slot.")] = None,
+    slot: Annotated[
+        int | None, typer.Option(help="Only this slot; it must be the next, or released.")
+    ] = None,
     through: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="All slots up to this date, in the campaign's zone."),
+        typer.Option(
+            metavar="DATE", help="All slots up to this date, or up to the slot of a date and time."
+        ),
     ] = None,
+    dry: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only read the next slot and count: nothing is charged."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a slot, on a line of its own.")
     ] = False,
 ) -> None:
     """Release what is due, in order, and charge the ledger. Safe to repeat and to kill.
 
-    A slot is due when it is over. One that was released before is returned as it was: it is never
-    drawn or charged again.
+    A slot is due when it is over: run this after the day's files have landed, because a released
+    slot is never drawn again. One that was released before is returned as it was.
     """
     from adsbpc.cli.release import run
 
-    run(file, slot, through, as_json)
+    run(file, slot, through, dry, as_json)
 
 
 @app.command()
@@ -139,13 +148,13 @@ def report(
     file: CampaignFile,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="html, csv, parquet or json; a table here if left out."),
+        typer.Option("--format", help="html, csv, parquet or json; or by --out's ending."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write it; report.FORMAT if left out."),
+        typer.Option("--out", metavar="FILE", help="Where to write it; without both a table."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Of the intervals, 0.5 to 0.9999.")] = 0.95,
     adjusted: Annotated[
         bool,
         typer.Option("--adjusted", help="Totals that never fall, counts that are never negative."),
@@ -183,7 +192,9 @@ def demo(
     ] = Path("demo"),
     users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
     slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
-    model: Annotated[str, typer.Option(help="Attribution model.")] = "uniform",
+    model: Annotated[
+        str, typer.Option(help="last_touch, first_touch, uniform, time_decay or position.")
+    ] = "uniform",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -203,6 +214,13 @@ def main() -> None:
     except AdsbpcError as error:
         typer.echo(f"adsbpc: {error}", err=True)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Whoever reads the output has enough of it; what was committed stays committed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        typer.echo(f"adsbpc: {error}. What was released is in the ledger", err=True)
+        os._exit(1)
 
 
 if __name__ == "__main__":

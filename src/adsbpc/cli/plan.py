@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from adsbpc.campaign import Plan, plan
+from adsbpc.cli.console import results
 from adsbpc.model import load_spec
 from adsbpc.report.numbers import rounded_up
+from adsbpc.report.wording import promise_in_words
 
 _SHOWN = 40
 
@@ -27,14 +28,8 @@ def run(file: Path, bound: int, as_json: bool) -> None:
     if as_json:
         print(json.dumps(_as_object(planned), indent=2))
         return
-    out = Console()
-    promise = planned.guarantee
-    out.print(
-        f"Promise: rho = {float(promise.rho):g} zCDP for one {promise.unit} ({promise.adjacency}), "
-        f"over everything that scope {promise.scope!r} counts against it: "
-        f"(epsilon = {rounded_up(planned.epsilon)}, delta = {planned.delta:g}).",
-        highlight=False,
-    )
+    out = results()
+    out.print(f"Promise: {promise_in_words(planned.promise)}")
     split = Table("part of the budget", "rho", "buys", title="How the budget is split")
     for part, rho in planned.split.items():
         split.add_row(part, f"{float(rho):.4g}", _BUYS[part])
@@ -54,27 +49,24 @@ def run(file: Path, bound: int, as_json: bool) -> None:
     if planned.rho_for_targets is not None:
         out.print(
             f"The variance targets need rho = {rounded_up(planned.rho_for_targets)} for "
-            f"measurement; this plan has {float(planned.split['measurement']):.4g}.",
-            highlight=False,
+            f"measurement; this plan has {float(planned.split['measurement']):.4g}."
         )
     if planned.bounds != "fixed":
-        out.print(
-            "Bounds follow the data privately: a bound of r makes errors r times as large.",
-            highlight=False,
-        )
+        out.print("Bounds follow the data privately: a bound of r makes errors r times as large.")
 
 
 def _as_object(planned: Plan) -> dict[str, object]:
-    promise = planned.guarantee
+    promise = planned.promise
     return {
         "guarantee": {
-            "unit": promise.unit,
-            "adjacency": promise.adjacency.value,
-            "rho": float(promise.rho),
-            "epsilon": planned.epsilon,
-            "delta": planned.delta,
-            "scope": promise.scope,
+            "unit": promise.guarantee.unit,
+            "adjacency": promise.guarantee.adjacency.value,
+            "rho": float(promise.guarantee.rho),
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "scope": promise.guarantee.scope,
         },
+        "scope": {"rho": float(promise.scope_rho), "epsilon": promise.scope_epsilon},
         "split": {part: float(rho) for part, rho in planned.split.items()},
         "rho_for_targets": planned.rho_for_targets,
         "bounds": planned.bounds,

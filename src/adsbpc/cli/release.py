@@ -17,35 +17,39 @@ from rich.progress import (
 )
 
 from adsbpc.campaign import Campaign, Released
+from adsbpc.cli.console import counted, notes, results, stoppable
+from adsbpc.cli.quarantine import as_objects, note_quarantine
 from adsbpc.cli.status import budget_line
 
 
-def run(file: Path, slot: int | None, through: str | None, as_json: bool) -> None:
+def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: bool) -> None:
     campaign = Campaign.load(file)
-    notes = Console(stderr=True)
+    if dry:
+        _rehearse(campaign, slot, as_json)
+        return
     wanted = campaign.due(slot, through)
     done = []
-    with progress(notes, len(wanted)) as advance:
+    with stoppable(), progress(notes(), len(wanted)) as advance:
         for released in campaign.releasing(slot, through):
             done.append(released)
             advance(released)
             if as_json:
                 print(as_line(released), flush=True)
-    note_quarantine(notes, done)
+    note_events(done)
     if as_json:
         return
-    out = Console()
     if not done:
         ends_at = campaign.spec.grid.bounds_text(1)[1]
-        out.print(f"Nothing is due: slot 1 lasts until {ends_at}.", highlight=False)
+        print(f"Nothing is due: slot 1 lasts until {ends_at}.")
         return
-    out.print(campaign.report().table())
-    out.print(_summary(done), highlight=False)
-    out.print(budget_line(campaign.status()), highlight=False)
+    results().print(campaign.report().table())
+    print(_summary(done))
+    print(budget_line(campaign.status()))
 
 
 @contextmanager
-def progress(notes: Console, slots: int) -> Iterator[ProgressOfSlots]:
+def progress(shown_on: Console, slots: int) -> Iterator[ProgressOfSlots]:
+    """Nothing is drawn where nobody looks."""
     columns = (
         TextColumn("Releasing slot"),
         MofNCompleteColumn(),
@@ -53,7 +57,8 @@ def progress(notes: Console, slots: int) -> Iterator[ProgressOfSlots]:
         TextColumn("{task.fields[rows]:,} conversions read"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notes, transient=True) as shown:
+    hidden = not shown_on.is_terminal
+    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
         yield ProgressOfSlots(shown, slots)
 
 
@@ -75,17 +80,37 @@ def as_line(released: Released) -> str:
     return json.dumps({"slot": body.pop("slot"), "replayed": released.replayed, **body})
 
 
-def note_quarantine(notes: Console, done: list[Released]) -> None:
-    """Bad rows at the newest slot, for the operator: never part of what is published."""
-    newest = next((one for one in reversed(done) if not one.replayed), None)
-    for (source, reason), count in newest.quarantined.items() if newest else ():
-        notes.print(f"quarantined {count:,} {source}: {reason}", style="yellow", highlight=False)
+def note_events(done: list[Released]) -> None:
+    """What was read of the newest slot, for the operator: never part of what is published."""
+    newest = next((one for one in reversed(done) if one.conversions is not None), None)
+    if newest is None:
+        return
+    note_quarantine(newest.quarantined)
+    if not any(one.conversions for one in done):
+        notes().print(
+            "WARNING: no conversion was read. The slots are released and charged all the same, "
+            "because stopping would tell. Check [campaign] advertiser and [events]; next time try "
+            "--dry-run first",
+            style="bold yellow",
+        )
+
+
+def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:
+    found = campaign.rehearse(slot)
+    if as_json:
+        read = {"slot": found.slot, "conversions": found.conversions, "personal_data": True}
+        print(json.dumps({**read, "quarantined": as_objects(found.quarantined)}))
+        return
+    note_quarantine(found.quarantined)
+    print(f"Slot {found.slot}: {counted(found.conversions, 'conversion')} read.")
+    print("Nothing was drawn or charged. These counts have no noise: keep them to yourself.")
 
 
 def _summary(done: list[Released]) -> str:
     new = [released.release.slot for released in done if not released.replayed]
-    if not new:
-        return f"All {len(done)} were released before: nothing was drawn or charged again."
-    told = f"slot {new[0]}" if len(new) == 1 else f"slots {new[0]} to {new[-1]}"
     before = len(done) - len(new)
-    return f"Released {told}" + (f"; {before} were released before." if before else ".")
+    replayed = f"{counted(before, 'slot')} {'was' if before == 1 else 'were'} released before"
+    if not new:
+        return f"{replayed}: nothing was drawn or charged again."
+    told = f"slot {new[0]}" if len(new) == 1 else f"slots {new[0]} to {new[-1]}"
+    return f"Released {told}" + (f"; {replayed}." if before else ".")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from rich.console import Console
-
-from adsbpc.campaign import Campaign
+from adsbpc.campaign import Campaign, check_targets
+from adsbpc.cli.console import results
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError, did_you_mean
 
@@ -21,22 +21,30 @@ def run(
     adjusted: bool,
     as_json: bool,
 ) -> None:
-    if file_format is None and out is not None:
-        file_format = out.suffix.removeprefix(".")
+    ending = "" if out is None else out.suffix.removeprefix(".")
+    if file_format is None and ending:
+        file_format = ending
+    elif file_format is None and out is not None:
+        raise SpecError(f"--out {out}: has no ending that tells the format. Add --format")
     if file_format is not None and file_format not in _FORMATS:
         raise SpecError(
             f"--format {file_format}: expected one of {', '.join(_FORMATS)}."
             f"{did_you_mean(file_format, _FORMATS)}"
         )
+    if ending in _FORMATS and ending != file_format:
+        raise SpecError(
+            f"--out {out}: its ending is not --format {file_format}. Change one of them"
+        )
     campaign = Campaign.load(file)
+    if file_format is not None:
+        check_targets([out or Path(f"report.{file_format}")], campaign.spec, file)
     report = campaign.report(level, adjusted)
     if file_format is not None:
         target = out or Path(f"report.{file_format}")
         report.write(target, file_format)
-        Console(stderr=as_json).print(f"Wrote {target}", highlight=False)
+        print(f"Wrote {target}", file=sys.stderr if as_json else sys.stdout)
     if as_json:
         print(report.to_json())
     elif file_format is None:
-        console = Console()
-        console.print(report.table())
-        console.print(budget_line(campaign.status()), highlight=False)
+        results().print(report.table())
+        print(budget_line(campaign.status()))

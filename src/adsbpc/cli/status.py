@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Status
+from adsbpc.cli.console import counted, results
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Verification
 from adsbpc.model import Budget
@@ -21,22 +21,18 @@ def run(file: Path, verify: bool, as_json: bool) -> None:
     if checked is not None and checked.problem is not None:
         if as_json:
             print(json.dumps({"verified": False, "problem": checked.problem}))
-        raise LedgerError(
-            f"the ledger does not verify: {checked.problem}. Release nothing more, keep a copy, "
-            "and restore it from a backup"
-        )
+        raise LedgerError(f"does not verify: {checked.problem}")
     found = campaign.status()
     if as_json:
         print(json.dumps(_as_object(found, checked)))
         return
-    out = Console()
-    out.print(_table(campaign, found))
+    results().print(_table(campaign, found))
     if checked is not None:
-        out.print(
-            f"Verified: {checked.entries} entries, none changed. Note down the last hash to be "
-            f"able to show later that none was cut off:\n{checked.head}",
-            highlight=False,
+        print(
+            f"Verified: none of {checked.entries:,} entries was changed. Note down the last hash,"
         )
+        print("to show later that none was cut off either:")
+        print(checked.head)
 
 
 def budget_line(found: Status) -> str:
@@ -56,13 +52,15 @@ def _table(campaign: Campaign, found: Status) -> Table:
     if found.released == found.slots:
         due = "nothing: the campaign is complete"
     elif waiting > 0:
-        due = f"{waiting} slots: run adsbpc release"
+        due = f"{counted(waiting, 'slot')}: run adsbpc release"
     else:
         due = f"slot {found.released + 1}, after {spec.grid.bounds_text(found.released + 1)[1]}"
     table.add_row("due", due)
     table.add_row("budget of the campaign", _amounts(found.campaign_budget))
     table.add_row("budget of the scope", _amounts(found.scope_budget))
-    bound = "none yet" if found.bound is None else f"{found.bound} conversions a person and slot"
+    bound = "none yet"
+    if found.bound is not None:
+        bound = f"{counted(found.bound, 'conversion')} a person and slot"
     table.add_row("bound in force", bound)
     table.add_row("ledger", found.ledger)
     return table

@@ -69,20 +69,21 @@ class ArrayContributions:
         part = slice(self._edges[slot - 1], self._edges[slot])
         return self._user[part], self._publisher[part], self._weight[part]
 
-    def _user_totals(self, slot: int) -> Integers:
+    def user_totals(self, slot: int) -> Integers:
+        """What each user with rows in a slot contributes."""
         user, _, weight = self._of_slot(slot)
         starts = _starts(user)
         return np.add.reduceat(weight, starts) if starts.size else np.zeros(0, dtype=np.int64)
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         check_edges(edges)
-        totals = self._user_totals(slot)
+        totals = self.user_totals(slot)
         bins = np.searchsorted(np.asarray(edges, dtype=np.int64), totals[totals > 0], side="left")
         return np.bincount(bins, minlength=len(edges) + 1).astype(np.int64)
 
     def users_above(self, slot: int, bound: int) -> int:
         check_bound(bound)
-        return int(np.count_nonzero(self._user_totals(slot) > bound))
+        return int(np.count_nonzero(self.user_totals(slot) > bound))
 
     def totals(self, slot: int, bound: int | None = None) -> Integers:
         user, publisher, weight = self._of_slot(slot)
@@ -124,6 +125,14 @@ class ArrayContributions:
         cell = (self._slot - 1) * len(self.publishers) + self._publisher
         flat = np.bincount(cell, weights=kept, minlength=self.slots * len(self.publishers))
         return flat.astype(np.int64).reshape(self.slots, len(self.publishers))
+
+    def users_above_lifetime(self, slot: int, bound: int) -> int:
+        """Users who contribute more than the bound from the first slot to this one."""
+        check_slot(slot, self.slots)
+        check_bound(bound)
+        end = self._edges[slot]
+        sums = np.bincount(self._user[:end], weights=self._weight[:end])
+        return int(np.count_nonzero(sums > bound))
 
     def _sum(self, publisher: Integers, weight: Integers) -> Integers:
         # Sums of doubles are exact below 2**53, which the constructor made sure of.

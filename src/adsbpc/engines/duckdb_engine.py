@@ -84,6 +84,11 @@ class DuckDBEngine:
             return self._connection.execute(sql)
         except duckdb.Error as error:
             raise EngineError(self.name, step, str(error), sql) from error
+        except RuntimeError as error:
+            # How DuckDB tells of Ctrl-C.
+            if "interrupted" in str(error):
+                raise KeyboardInterrupt from None
+            raise
 
     def view(self, name: str, sql: str) -> None:
         self._execute(name, f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")

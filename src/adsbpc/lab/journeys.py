@@ -80,20 +80,21 @@ def make_campaign(
 
 
 def _remove_earlier(directory: Path, spec: Path) -> None:
-    """Make room for a new demo where an earlier one stands. A ledger is never deleted but here,
-    where it protects nobody; a campaign file that was not made up here is left alone."""
-    if not spec.exists():
+    """Make room for a new demo where an earlier one stands, and nowhere else. A ledger is never
+    deleted but here, where it protects nobody."""
+    if not any(directory.iterdir()):
         return
-    text = spec.read_text(encoding="utf-8", errors="replace")
-    if not text.startswith(_MADE_UP):
+    others = [file.name for file in directory.glob("*.toml") if file != spec]
+    if others or not spec.exists() or not spec.read_text(errors="replace").startswith(_MADE_UP):
         raise SpecError(
-            f"{spec}: is not the file of a demo, and would be written over. Give another folder"
+            f"{directory}: holds other things than a demo, which might be lost. Give another folder"
         )
-    for file in directory.glob("adsbpc-ledger.sqlite*"):
+    for file in directory.glob(f"{_LEDGER}*"):
         file.unlink()
-    shutil.rmtree(directory / "adsbpc-releases", ignore_errors=True)
+    shutil.rmtree(directory / "adsbpc-releases" / _SCOPE, ignore_errors=True)
 
 
+_SCOPE, _LEDGER = "demo", "demo-ledger.sqlite"
 _MADE_UP = "# Made up by adsbpc demo"
 _START = np.datetime64("2026-03-01").astype(object)
 
@@ -172,7 +173,7 @@ def _spec_text(slots: int, model: str, engine: str) -> str:
 
 [campaign]
 name = "spring-shoes"
-scope = "demo"
+scope = "{_SCOPE}"
 advertiser = "shoes"
 start = 2026-03-01
 slots = {slots}
@@ -195,4 +196,7 @@ mechanism = "adsbpc"
 
 [[workload]]
 queries = "prefix"
+
+[ledger]
+location = "{_LEDGER}"
 """

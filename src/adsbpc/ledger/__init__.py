@@ -1,5 +1,6 @@
 """Durable scopes, charges, releases and secret mechanism state, in SQLite or PostgreSQL."""
 
-from adsbpc.ledger.ledger import CampaignRecord, Ledger, ScopeRecord, Verification
+from adsbpc.ledger.ledger import Ledger
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
 
-__all__ = ["CampaignRecord", "Ledger", "ScopeRecord", "Verification"]
+__all__ = ["CampaignRecord", "Head", "Ledger", "Opening", "ScopeRecord", "Verification"]

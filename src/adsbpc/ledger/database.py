@@ -31,6 +31,7 @@ _NEXT_STEPS = (
     ("unable to open", "Check that the folder exists and that adsbpc may write there"),
     ("locked", f"Another process has held it for {_WAIT_SECONDS} seconds. {_AGAIN}"),
     ("malformed", "The file is damaged. Restore it from a backup; a fresh one would refund budget"),
+    ("instead of wal", "Put the ledger on a local disk; network file systems cannot hold it"),
     ("not a database", "The file is damaged or something else. Restore it from a backup"),
 )
 
@@ -50,16 +51,20 @@ class Database:
                 f"[ledger] location = {self.where!r}: cannot be used ({error}). PostgreSQL needs "
                 "the extra: pip install 'adsbpc[postgresql]'"
             ) from None
-        self._writing = self._engine.execution_options(writing=True)
         if self.file is not None:
+            self._writing = self._engine.execution_options(writing=True)
             event.listen(self._engine, "connect", _prepare_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
+        else:
+            # Whatever the server's defaults: a snapshot to read, and the newest rows to write on.
+            self._writing = self._engine.execution_options(isolation_level="READ COMMITTED")
+            self._engine = self._engine.execution_options(isolation_level="REPEATABLE READ")
 
     @property
     def file(self) -> Path | None:
         """The SQLite file, if it is one."""
         if self._url.get_backend_name() == "sqlite":
-            return Path(str(self._url.database))
+            return Path(str(self._url.database)).resolve()
         return None
 
     def exists(self) -> bool:
@@ -85,6 +90,7 @@ class Database:
     def _lock(self, connection: Connection, name: str) -> None:
         # SQLite has locked the whole file by now.
         if self.file is None:
+            connection.execute(text("SET LOCAL synchronous_commit = on"))
             connection.execute(
                 text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
                 {"name": f"adsbpc:{name}"},
@@ -190,7 +196,9 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise sqlite3.OperationalError(f"its journal stays {mode!r} instead of WAL")
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise

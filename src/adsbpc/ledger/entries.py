@@ -32,7 +32,7 @@ from sqlalchemy import (
 metadata = MetaData()
 
 entries = Table(
-    "entries",
+    "adsbpc_entries",
     metadata,
     Column("scope", String(200), nullable=False),
     Column("position", BigInteger, nullable=False),
@@ -42,18 +42,23 @@ entries = Table(
     Column("part", String(50), nullable=False),
     Column("pico_rho", BigInteger, nullable=False),
     Column("body", Text, nullable=False),
+    Column("body_hash", String(64), nullable=False),
     Column("recorded_at", String(40), nullable=False),
     Column("hash", String(64), nullable=False),
     PrimaryKeyConstraint("scope", "position"),
     # One limit per scope, one promise per campaign, one release per slot, whoever races.
-    UniqueConstraint("scope", "campaign", "slot", "kind", "part", name="entries_once"),
-    CheckConstraint("pico_rho >= 0", name="entries_never_refund"),
+    UniqueConstraint("scope", "campaign", "slot", "kind", "part", name="adsbpc_entries_once"),
+    CheckConstraint("pico_rho >= 0", name="adsbpc_entries_never_refund"),
 )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row without its hash, in the order of the columns."""
+    """A row without its body and its own hash, in the order of the columns.
+
+    The hash of the body stands for it, so that the chain of a long ledger can be followed without
+    reading everything that was ever released.
+    """
 
     scope: str
     position: int
@@ -62,7 +67,7 @@ class Entry:
     slot: int
     part: str
     pico_rho: int
-    body: str
+    body_hash: str
     recorded_at: str
 
     def sealed(self, previous: str) -> str:
@@ -72,3 +77,9 @@ class Entry:
             [previous, *astuple(self)], ensure_ascii=False, separators=(",", ":"), default=repr
         )
         return sha256(fields.encode()).hexdigest()
+
+
+def hash_of(body: object) -> str:
+    """A damaged file may hold bytes where a text was; they are not what was written."""
+    content = body if isinstance(body, str) else repr(body)
+    return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 
@@ -25,7 +26,7 @@ def write_seal(file: Path, entries: int) -> None:
     with suppress(OSError):
         if _being_written(file) or _sealed(file).get("entries") == entries:
             return
-        unfinished = seal.with_name(f".{seal.name}.{os.getpid()}.unfinished")
+        unfinished = seal.with_name(f".{seal.name}.{token_hex(8)}.unfinished")
         unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
         os.replace(unfinished, seal)
 

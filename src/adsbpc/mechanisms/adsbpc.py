@@ -7,6 +7,7 @@ other than the one that scales the noise.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -97,9 +98,19 @@ class AdsBPC:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with everything that the promise or the noise depends on."""
-        parts = (self.guarantee, self.publishers, self.slot_rho, self.tracker, self.fixed_bound)
-        return sha256(repr(parts).encode()).hexdigest()
+        """Changes with everything that the promise or the noise depends on. Spelled out, so that a
+        later version finds the same for the same plan."""
+        tracker = self.tracker
+        parts = {
+            "rho": str(self.guarantee.rho),
+            "adjacency": self.guarantee.adjacency.value,
+            "scope": self.guarantee.scope,
+            "publishers": self.publishers,
+            "slot_rho": [str(rho) for rho in self.slot_rho],
+            "bounds": None if tracker is None else [tracker.name, *map(str, tracker.budgets)],
+            "fixed_bound": self.fixed_bound,
+        }
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def release(
         self, state: State, contributions: Contributions, randomness: Randomness

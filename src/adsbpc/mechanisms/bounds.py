@@ -5,7 +5,7 @@ A bound is a function of released values only: whatever looks at users goes thro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
@@ -67,6 +67,11 @@ class QuantileAndSparseVector:
     rho_first: Fraction
     rho_track: Fraction
     slots: int
+    name = "svt"
+
+    @property
+    def budgets(self) -> tuple[Fraction, ...]:
+        return self.rho_first, self.rho_track
 
     @property
     def _first_slots(self) -> int:
@@ -168,10 +173,13 @@ class HistogramTracker:
     rho: Fraction
     slots: int
     publishers: int
-    # Left out of the plan's fingerprint: they steer post-processing only, and their last digits
-    # may change with the solver.
-    noise_variance: float = field(repr=False)
-    slots_per_answer: float = field(repr=False)
+    noise_variance: float
+    slots_per_answer: float
+    name = "histogram"
+
+    @property
+    def budgets(self) -> tuple[Fraction, ...]:
+        return (self.rho,)
 
     @property
     def _step(self) -> int:

@@ -11,7 +11,7 @@ from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
-from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.release_spec import AdsBPCSection, PrivacySection, WorkloadSection
 from adsbpc.model.spec import CampaignSpec
 from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
 from adsbpc.workloads import (
@@ -73,15 +73,17 @@ def objective_of(section: WorkloadSection) -> Objective:
 
 def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     """The parts of the budget by what they buy; they add up to rho exactly."""
-    rho = guarantee_of(spec).rho
-    section = privacy_of(spec).adsbpc
+    return split_budget(guarantee_of(spec).rho, privacy_of(spec).adsbpc, spec.campaign.slots)
+
+
+def split_budget(rho: Fraction, section: AdsBPCSection, slots: int) -> dict[str, Fraction]:
     if section.bounds == "fixed":
         return {"measurement": rho}
     first, track = (rho * Fraction(str(share)) for share in section.shares[1:])
     rest = rho - first - track
     if section.bounds == "histogram":
         return {"measurement": rest, "histogram": first + track}
-    if spec.campaign.slots <= section.quantile_slots:
+    if slots <= section.quantile_slots:
         return {"measurement": rest, "quantile": first + track}
     return {"measurement": rest, "quantile": first, "sparse vector": track}
 
@@ -95,28 +97,57 @@ def slot_budgets(rho: Fraction, slot_variances: Reals) -> tuple[Fraction, ...]:
     if excess > 0:
         parts[int(np.argmax(parts))] -= excess
     budgets = tuple(Fraction(part, PICO_RHO) for part in parts)
-    assert min(parts) > 0
+    if min(parts) < 1:
+        raise _too_small(rho, len(parts))
     assert composed(list(budgets)) <= rho
     return budgets
+
+
+def _too_small(rho: Fraction, slots: int) -> PrivacyError:
+    return PrivacyError(
+        f"a budget of {float(rho):.3g} cannot be shared among {slots} slots: give the campaign a "
+        "larger rho or epsilon"
+    )
 
 
 def plan_adsbpc(spec: CampaignSpec, slot_rho: tuple[Fraction, ...] | None = None) -> AdsBPC:
     """The mechanism of a campaign file. A running campaign goes on with the `slot_rho` that it
     started with, whose last digits another version of the solver might not find again."""
-    guarantee, split = guarantee_of(spec), split_of(spec)
-    section = privacy_of(spec).adsbpc
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
     names = [name for workload in workloads for name in workload.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
+    return planned(
+        guarantee_of(spec),
+        privacy_of(spec).adsbpc,
+        workloads,
+        objective_of(spec.workload[0]),
+        spec.reported_publishers,
+        spec.unit_value,
+        slot_rho,
+    )
+
+
+def planned(
+    guarantee: Guarantee,
+    section: AdsBPCSection,
+    workloads: tuple[Workload, ...],
+    objective: Objective,
+    publishers: tuple[str, ...],
+    unit_value: float,
+    slot_rho: tuple[Fraction, ...] | None = None,
+) -> AdsBPC:
+    """The mechanism for a budget and questions; the first workload shapes the noise."""
+    slots = workloads[0].slot_count
+    split = split_budget(guarantee.rho, section, slots)
+    for part in split.values():
+        if affordable(part / (2 * slots)) == 0:
+            raise _too_small(part, slots)
     if slot_rho is None:
-        objective = objective_of(spec.workload[0])
         scales = objective.scales(workloads[0], float(split["measurement"]))
         slot_rho = slot_budgets(split["measurement"], scales.variances)
     variances = np.array([1 / (2 * float(rho)) for rho in slot_rho])
-    publishers = spec.reported_publishers
-    slots = spec.campaign.slots
     tracker: QuantileAndSparseVector | HistogramTracker | None = None
     if section.bounds == "svt":
         tracker = QuantileAndSparseVector(
@@ -144,7 +175,7 @@ def plan_adsbpc(spec: CampaignSpec, slot_rho: tuple[Fraction, ...] | None = None
         tracker,
         section.bound,
         workloads,
-        spec.unit_value,
+        unit_value,
     )
 
 

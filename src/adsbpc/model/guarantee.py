@@ -24,7 +24,8 @@ class Adjacency(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """rho-zCDP for one user, over everything that is released in a scope."""
+    """rho-zCDP for one user, over everything that a campaign releases. `scope` is whose budgets
+    add up."""
 
     rho: Fraction
     adjacency: Adjacency
@@ -34,11 +35,14 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Promise:
-    """A guarantee, and what it means as (epsilon, delta)."""
+    """A campaign's guarantee and what it means as (epsilon, delta); the same for the limit of its
+    scope, up to which the campaigns about the same people may add up."""
 
     guarantee: Guarantee
     epsilon: float
     delta: float
+    scope_rho: Fraction
+    scope_epsilon: float
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -40,7 +41,15 @@ def _printable(name: str) -> str:
     return name
 
 
+def _one_spelling(name: str) -> str:
+    """Names that look the same are the same: a scope must not come twice by a space or accent."""
+    if name != name.strip():
+        raise ValueError("expected no spaces at its ends")
+    return unicodedata.normalize("NFC", name)
+
+
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Key = Annotated[Name, AfterValidator(_one_spelling)]
 Zone = Annotated[str, AfterValidator(_known_zone)]
 Duration = Annotated[
     int, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
@@ -58,8 +67,8 @@ class _Section(BaseModel):
 
 
 class CampaignSection(_Section):
-    name: Name
-    scope: Name = "default"
+    name: Key
+    scope: Key = "default"
     advertiser: Name
     start: Annotated[date, Field(ge=date(1980, 1, 1), lt=date(2150, 1, 1))]
     slots: Annotated[int, Field(ge=1, le=8_784)]

@@ -57,7 +57,9 @@ def json_of(report: Report) -> str:
     found = {
         "campaign": campaign.name,
         "scope": campaign.scope,
+        "advertiser": campaign.advertiser,
         "metric": campaign.metric,
+        "attribution": report.spec.attribution.model,
         "level": report.level,
         "adjusted": report.adjusted,
         "guarantee": {
@@ -67,6 +69,8 @@ def json_of(report: Report) -> str:
             "epsilon": promise.epsilon,
             "delta": promise.delta,
             "scope": promise.guarantee.scope,
+            "scope_rho": float(promise.scope_rho),
+            "scope_epsilon": promise.scope_epsilon,
         },
         "budget": {
             "campaign": _budget(report.campaign_budget),

@@ -29,6 +29,7 @@ def facts(report: Report) -> str:
         "Metric": wording.metric_name(report),
         "Period": f"{timeline.period(report.newest.slot)} ({campaign.timezone})",
         "Released": f"{timeline.word} {report.newest.slot} of {campaign.slots}",
+        "Attribution": wording.attribution(report),
         "Intervals": wording.level_name(report),
         "Numbers": "adjusted" if report.adjusted else "as released",
     }
@@ -137,9 +138,12 @@ def download(report: Report, file_name: str | None) -> str:
 
 
 def table_note(report: Report) -> str:
-    note = f"Totals after {report.timeline.name(report.newest.slot)}."
+    note = f"Totals up to the end of {report.timeline.name(report.newest.slot)}."
     if report.adjusted:
-        note += " They are adjusted: no total ever falls or is negative, and parts add up."
+        note += (
+            " They are adjusted: no total ever falls or is negative, and parts add up. Small ones "
+            "lean upwards, and totals over many small ones do too."
+        )
     if any(standing.total.noisy for standing in report.standings.publishers):
         note += (
             f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
@@ -226,7 +230,8 @@ def promise(report: Report) -> str:
             "<ul><li>One person behind several ids: each id is protected by itself, so that "
             "person is protected less.</li>"
             "<li>What is public from the start: the list of publishers, the dates, the questions "
-            "that are answered, the budgets and the size of the noise.</li>"
+            "that are answered, the budgets. The bounds and the size of the noise are published "
+            "with every release.</li>"
             "<li>What is true of people in general. That is what the report is there to show.</li>"
             "</ul>",
         )

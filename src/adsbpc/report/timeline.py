@@ -35,8 +35,11 @@ class Timeline:
 
     def name(self, slot: int) -> str:
         """A slot for a tooltip; an hour that the clock shows twice is told apart by its zone."""
-        starts = self.moment(slot - 1)
-        return f"{starts:%a} {_day(starts)}{'' if self.word == 'day' else f', {starts:%H:%M %Z}'}"
+        starts, ends = self.moment(slot - 1), self.moment(slot)
+        if self.word == "day":
+            return f"{starts:%a} {_day(starts)}"
+        zone = "" if starts.tzname() == ends.tzname() else f" {starts:%Z}"
+        return f"{starts:%a} {_day(starts)}, {starts:%H:%M}{zone} to {ends:%H:%M %Z}"
 
     def period(self, slots: int) -> str:
         """What the first slots cover, for example '1 to 31 March 2026'."""

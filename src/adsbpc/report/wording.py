@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import exp
 from typing import TYPE_CHECKING
 
-from adsbpc.model import OTHER_PUBLISHER, Adjacency
+from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
+from adsbpc.model.durations import duration_text
 from adsbpc.report.numbers import amount, decimals_of, interval, one_in, percent, rounded_up
 from adsbpc.report.standings import clear_leader
 
@@ -52,26 +53,38 @@ def _leader(report: Report) -> str:
     if first.total.noisy or first.share is None:
         return "; no publisher stands out of the noise"
     if clear_leader(listed, report.lens.reach):
-        return f"; {first.publisher} leads with {percent(first.share.value)}"
+        ahead = report.standings.publishers[0].publisher
+        among = "" if ahead == first.publisher else " among the listed"
+        return f"; {first.publisher} leads{among} with {percent(first.share.value)}"
     return f"; {first.publisher} and {listed[1].publisher} are too close to call"
 
 
-def promise_line(report: Report) -> str:
-    promise = report.promise
+def promise_in_words(promise: Promise) -> str:
+    """In one or two sentences, with figures."""
+    guarantee = promise.guarantee
+    own = (
+        f"rho = {rounded_up(guarantee.rho)} zCDP for one {guarantee.unit} ({guarantee.adjacency}), "
+        f"over everything that the campaign releases: (epsilon = {rounded_up(promise.epsilon)}, "
+        f"delta = {promise.delta:g})."
+    )
+    if promise.scope_rho == guarantee.rho:
+        return own
     return (
-        f"Any one person is hidden with epsilon = {rounded_up(promise.epsilon, 4)}, "
-        f"delta = {promise.delta:g}, over everything that this campaign releases."
+        f"{own} All campaigns of scope {guarantee.scope!r} together: "
+        f"rho = {rounded_up(promise.scope_rho)}, epsilon = {rounded_up(promise.scope_epsilon)}."
     )
 
 
 def scope(report: Report) -> str:
     """Whose budgets add up to the promise."""
-    name, limit = report.promise.guarantee.scope, report.scope_budget.limit
-    if limit == report.promise.guarantee.rho:
+    promise = report.promise
+    name = promise.guarantee.scope
+    if promise.scope_rho == promise.guarantee.rho:
         return f"The promise holds for everything that is released in scope {name}."
     return (
         f"The promise is that of this campaign. Campaigns of scope {name} add up: all of them "
-        f"together may spend rho = {rounded_up(limit, 4)}."
+        f"together may spend rho = {rounded_up(promise.scope_rho, 4)}, which is epsilon = "
+        f"{rounded_up(promise.scope_epsilon, 4)}."
     )
 
 
@@ -134,4 +147,13 @@ def bounds(report: Report) -> str:
     return (
         f"One person counts for at most {most} {article}{varying}. What lies above is cut, and the "
         "intervals do not include that: they cover the noise only."
+    )
+
+
+def attribution(report: Report) -> str:
+    """Which touches of a journey get the credit."""
+    model = report.spec.attribution
+    return (
+        f"{model.model.replace('_', ' ')}, clicks up to {duration_text(model.click_lookback)}, "
+        f"views up to {duration_text(model.view_lookback)} before"
     )

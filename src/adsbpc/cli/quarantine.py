@@ -1,0 +1,21 @@
+"""Bad rows, as commands tell the operator of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adsbpc.cli.console import notes
+
+Quarantined = Mapping[tuple[str, str], int]
+
+
+def note_quarantine(quarantined: Quarantined) -> None:
+    for (source, reason), count in quarantined.items():
+        notes().print(f"quarantined {count:,} {source}: {reason}", style="yellow")
+
+
+def as_objects(quarantined: Quarantined) -> list[dict[str, object]]:
+    return [
+        {"source": source, "reason": reason, "rows": count}
+        for (source, reason), count in quarantined.items()
+    ]

@@ -1,0 +1,153 @@
+"""Strategy matrices: which noisy sums a mechanism publishes, and how answers are put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adsbpc.lab.evaluation import Reals
+from adsbpc.model import Adjacency
+from adsbpc.workloads import RangeSums
+
+# The fixed point stops when the objective is this close to its lower bound.
+_GAP = 1e-9
+_ROUNDS = 20_000
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """B X + noise is published, and `answers` @ that answers the workload: answers @ B = Q."""
+
+    matrix: Reals
+    answers: Reals
+
+
+def query_matrix(workload: RangeSums) -> Reals:
+    slots = np.arange(1, workload.slot_count + 1)
+    inside = (slots >= workload.first[:, None]) & (slots <= workload.last[:, None])
+    return inside.astype(np.float64)
+
+
+def identity(workload: RangeSums) -> Strategy:
+    return Strategy(np.eye(workload.slot_count), query_matrix(workload))
+
+
+def binary_tree(workload: RangeSums) -> Strategy:
+    """Sums over dyadic ranges that lie within the slots; a range is put together from the fewest
+    (Chan, Shi and Song 2011; Dwork et al. 2010)."""
+    nodes = dyadic_ranges(workload.slot_count)
+    places = {ends: place for place, ends in enumerate(nodes)}
+    slots = np.arange(1, workload.slot_count + 1)
+    ends = np.array(nodes)
+    matrix = ((slots >= ends[:, :1]) & (slots <= ends[:, 1:])).astype(np.float64)
+    answers = np.zeros((len(workload.names), len(nodes)))
+    for row, (first, last) in enumerate(zip(workload.first, workload.last, strict=True)):
+        for piece in dyadic_pieces(int(first), int(last)):
+            answers[row, places[piece]] = 1.0
+    return Strategy(matrix, answers)
+
+
+def dyadic_ranges(slots: int) -> list[tuple[int, int]]:
+    """All complete dyadic ranges: k 2^j + 1 .. (k + 1) 2^j.
+
+    >>> dyadic_ranges(3)
+    [(1, 1), (2, 2), (3, 3), (1, 2)]
+    """
+    found, length = [], 1
+    while length <= slots:
+        found += [(k + 1, k + length) for k in range(0, slots - length + 1, length)]
+        length *= 2
+    return found
+
+
+def dyadic_pieces(first: int, last: int) -> list[tuple[int, int]]:
+    """The fewest dyadic ranges that make up first..last.
+
+    >>> dyadic_pieces(1, 7)
+    [(1, 4), (5, 6), (7, 7)]
+    """
+    pieces = []
+    while first <= last:
+        length = 1
+        while (first - 1) % (2 * length) == 0 and first + 2 * length - 1 <= last:
+            length *= 2
+        pieces.append((first, first + length - 1))
+        first += length
+    return pieces
+
+
+def square_root(workload: RangeSums) -> Strategy:
+    """The square root of the prefix sums (Henzinger, Upadhyay and Upadhyay 2022)."""
+    n = workload.slot_count
+    first_column = np.ones(n)
+    for k in range(1, n):
+        first_column[k] = first_column[k - 1] * (2 * k - 1) / (2 * k)
+    distance = np.arange(n)[:, None] - np.arange(n)[None, :]
+    matrix = np.where(distance >= 0, first_column[np.maximum(distance, 0)], 0.0)
+    return Strategy(matrix, _with(matrix, workload))
+
+
+def optimal(workload: RangeSums, weights: Reals) -> Strategy:
+    """The strategy with unit columns that makes the weighted squared error least.
+
+    With M = Q^T diag(weights^2) Q and X = B^T B this is: least tr(M X^-1) over diag X <= 1. Its
+    dual has one variable a column; v <- diag((V^1/2 M V^1/2)^1/2) is a fixed point iteration for
+    it (Denisov et al. 2022).
+    """
+    queries = query_matrix(workload)
+    gram = queries.T @ (weights[:, None] ** 2 * queries)
+    v = np.ones(len(gram))
+    for _ in range(_ROUNDS):
+        root = np.sqrt(v)
+        middle = _psd_root(root[:, None] * gram * root[None, :])
+        after = np.diag(middle)
+        gap = np.abs(after / v - 1).max()
+        v = after
+        if gap < _GAP:
+            break
+    root = np.sqrt(v)
+    gram_of_strategy = _psd_root(root[:, None] * gram * root[None, :]) / root[:, None] / root
+    matrix = np.linalg.cholesky(gram_of_strategy[::-1, ::-1])[::-1, ::-1].T
+    matrix = matrix / np.sqrt((matrix**2).sum(axis=0).max())
+    return Strategy(matrix, _with(matrix, workload))
+
+
+def _psd_root(matrix: Reals) -> Reals:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _with(matrix: Reals, workload: RangeSums) -> Reals:
+    return np.asarray(np.linalg.solve(matrix.T, query_matrix(workload).T).T)
+
+
+def global_sensitivity(
+    matrix: Reals, largest_user: int, publishers: int, adjacency: Adjacency
+) -> float:
+    """How far one user with at most `largest_user` conversions over all slots and publishers moves
+    B X, in L2.
+
+    A user is a mixture of users with all conversions in one cell, and a norm is convex, so the
+    extremes are single cells: one that appears, or one that turns into another.
+    """
+    norms = (matrix**2).sum(axis=0)
+    squared = norms.max()
+    if adjacency is Adjacency.SUBSTITUTE:
+        if publishers > 1:
+            squared = 2 * norms.max()
+        else:
+            gram = matrix.T @ matrix
+            squared = max(squared, (norms[:, None] + norms[None, :] - 2 * gram).max())
+    return float(largest_user * np.sqrt(squared))
+
+
+def daily_sensitivity(matrix: Reals, publishers: int, adjacency: Adjacency) -> float:
+    """The same for a user who contributes up to 1 on every slot, with B >= 0.
+
+    All at one publisher on every slot is the worst that can appear: ||B 1||. Under substitution
+    another user takes its place at another publisher.
+    """
+    squared = float((matrix.sum(axis=1) ** 2).sum())
+    factor = 2 if adjacency is Adjacency.SUBSTITUTE and publishers > 1 else 1
+    return float(np.sqrt(factor * squared))

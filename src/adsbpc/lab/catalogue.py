@@ -1,0 +1,38 @@
+"""The mechanisms of the lab by name."""
+
+from __future__ import annotations
+
+from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.lab.baselines import bounded, global_sensitivity
+from adsbpc.lab.baselines.published import PublishedAdsBPC
+from adsbpc.lab.baselines.stream import stream
+from adsbpc.lab.evaluation import LabMechanism
+from adsbpc.model.release_spec import AdsBPCSection
+
+MECHANISMS: dict[str, LabMechanism] = {
+    "ipa": global_sensitivity.ipa,
+    "bin": global_sensitivity.binary_tree,
+    "stream": stream,
+    "umm": global_sensitivity.square_root,
+    "umm-optimal": global_sensitivity.optimal_matrix,
+    "mmbpc": bounded.matrix_bounded,
+    "adsbpc-published": PublishedAdsBPC(),
+    "adsbpc": bounded.adsbpc(AdsBPCSection()),
+    "adsbpc-svt": bounded.adsbpc(AdsBPCSection(bounds="svt")),
+    "adsbpc-oracle": bounded.oracle,
+}
+
+# What each one needs or is, for tables and the page.
+REMARKS = {
+    "adsbpc-published": "as the paper's listings have it: spends more than it says",
+    "adsbpc-oracle": "not private: its bound is read from the data",
+}
+
+
+def mechanism_named(name: str) -> LabMechanism:
+    if name not in MECHANISMS:
+        raise SpecError(
+            f"mechanism {name!r}: expected one of {', '.join(MECHANISMS)}."
+            f"{did_you_mean(name, MECHANISMS)}"
+        )
+    return MECHANISMS[name]

@@ -1,0 +1,54 @@
+"""What an experiment is run on: contributions, and the facts about them that count as public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adsbpc.contributions.arrays import ArrayContributions
+from adsbpc.model import UNITS_PER_CONVERSION
+
+Whole = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Contributions with what a mechanism may know of them without asking."""
+
+    name: str
+    label: str  # for people
+    users: int  # people in it, with or without conversions
+    slots: int
+    publishers: tuple[str, ...]
+    largest_user: int  # GS of the paper: the conversions of one user that baselines assume at most
+    quantile_limit: int  # Lambda of the paper: where the search for a bound ends
+    contributions: ArrayContributions
+
+
+def contributions_of(
+    user: Whole,
+    day: Whole,
+    publisher: Whole,
+    slots: int,
+    publishers: tuple[str, ...],
+    weight: Whole | None = None,
+) -> ArrayContributions:
+    """Rows with days counted from 0; without weights every row is one whole conversion.
+
+    Rows are put in the order of days here, where days are small numbers: what would be a sort of
+    wide integers later is a pass over digits now.
+    """
+    order = np.argsort(day.astype(np.min_scalar_type(slots)), kind="stable")
+    # Each name is given its sorted copy at once, so that a caller's temporary can be freed.
+    user = user[order]
+    publisher = publisher[order]
+    day = day[order] + 1
+    if weight is None:
+        # One number seen as many: tens of millions of equal weights need not be stored twice.
+        weight = np.broadcast_to(np.int64(UNITS_PER_CONVERSION), user.shape)
+    else:
+        weight = weight[order]
+    del order
+    return ArrayContributions(user, day, publisher, weight, slots, publishers)

@@ -1,0 +1,130 @@
+"""Is a diagonal strategy best for users who may contribute every day? The paper's appendix, solved.
+
+Among all strategies B, which makes the weighted squared error of the workload least, when one user
+may contribute up to r_i on every slot i? With X = B^T B this is a semidefinite program:
+
+    least tr(M X^-1)  over  u^T X u <= 2 rho  for every u with entries -r_i or r_i
+
+(the corners of the box are enough, because a norm is convex). A cone solver finds it, and AdsBPC's
+closed form is compared with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adsbpc.errors import WorkloadError
+from adsbpc.lab.baselines.strategies import query_matrix
+from adsbpc.lab.evaluation import Reals
+from adsbpc.workloads import prefix_sums
+
+# The corners of the box double with every slot.
+_MOST_SLOTS = 16
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Objectives of the solver's strategy and of AdsBPC's, and the solver's off-diagonal entries,
+    as shares of its largest entry."""
+
+    slots: int
+    solver: float
+    closed_form: float
+    largest_off_diagonal: float
+    smallest_off_diagonal: float
+    mean_off_diagonal: float
+
+
+def compare_with_solver(bounds: Reals, rho: float = 1.0) -> Optimum:
+    """Prefix sums with equal weights, for bounds r_1..r_n."""
+    n = len(bounds)
+    if not 2 <= n <= _MOST_SLOTS:
+        raise WorkloadError(f"{n} slots: the solver takes 2 to {_MOST_SLOTS}")
+    queries = query_matrix(prefix_sums(n))
+    gram = queries.T @ queries
+    strategy = _solve(gram, bounds, rho)
+    roots = np.sqrt(np.diag(gram)) * bounds
+    factor = np.linalg.cholesky(strategy[::-1, ::-1])[::-1, ::-1].T
+    off = np.abs(factor[np.tril_indices(n, -1)]) / np.abs(factor).max()
+    # Scaled so that the tightest corner is met exactly: what the solver left over is not counted.
+    corners = _corners(bounds)
+    tightest = np.einsum("ui,ij,uj->u", corners, strategy, corners).max() / (2 * rho)
+    return Optimum(
+        n,
+        float(np.trace(gram @ np.linalg.inv(strategy)) * tightest),
+        float(roots.sum() ** 2 / (2 * rho)),
+        float(off.max()),
+        float(off.min()),
+        float(off.mean()),
+    )
+
+
+def _corners(bounds: Reals) -> Reals:
+    """Opposite corners count the same, so the first entry keeps its sign."""
+    signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=len(bounds) - 1)])
+    return signs * bounds
+
+
+def _solve(gram: Reals, bounds: Reals, rho: float) -> Reals:
+    """X and Y with [[X, I], [I, Y]] >= 0, that is Y >= X^-1, and tr(M Y) least.
+
+    The bounds and the budget are scaled away first, which keeps the numbers of one size.
+    """
+    import clarabel
+    from scipy import sparse
+
+    n = len(bounds)
+    size = float(np.trace(gram))
+    scaled = gram * np.outer(bounds, bounds) / size
+    rows, columns = np.triu_indices(n)
+    count = rows.size
+    corners = _corners(np.ones(n))
+    # u^T X u with the upper triangle of X as variables.
+    twice = np.where(rows == columns, 1.0, 2.0)
+    limits = sparse.csc_matrix(corners[:, rows] * corners[:, columns] * twice)
+    block_rows, block_columns = _upper_by_columns(2 * n)
+    place = {
+        (int(i), int(j)): k for k, (i, j) in enumerate(zip(block_rows, block_columns, strict=True))
+    }
+    weight = np.where(block_rows == block_columns, 1.0, np.sqrt(2.0))
+    x_places = np.array([place[(int(i), int(j))] for i, j in zip(rows, columns, strict=True)])
+    y_places = np.array(
+        [place[(int(i) + n, int(j) + n)] for i, j in zip(rows, columns, strict=True)]
+    )
+    places = np.r_[x_places, y_places]
+    cone = sparse.csc_matrix(
+        (-weight[places], (places, np.arange(2 * count))), shape=(weight.size, 2 * count)
+    )
+    constant = np.zeros(weight.size)
+    for i in range(n):
+        constant[place[(i, i + n)]] = np.sqrt(2.0)
+    matrix = sparse.vstack([sparse.hstack([limits, sparse.csc_matrix(limits.shape)]), cone]).tocsc()
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix((2 * count, 2 * count)),
+        np.r_[np.zeros(count), scaled[rows, columns] * twice],
+        matrix,
+        np.r_[np.ones(len(corners)), constant],
+        [clarabel.NonnegativeConeT(len(corners)), clarabel.PSDTriangleConeT(2 * n)],
+        _settings(clarabel),
+    )
+    found = np.asarray(solver.solve().x)[:count]
+    strategy = np.zeros((n, n))
+    strategy[rows, columns] = found
+    strategy[columns, rows] = found
+    return np.asarray(2 * rho * strategy / np.outer(bounds, bounds))
+
+
+def _upper_by_columns(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The order in which the solver wants a triangle: column after column."""
+    columns, rows = np.tril_indices(size)
+    return rows, columns
+
+
+def _settings(clarabel: object) -> object:
+    settings = clarabel.DefaultSettings()  # type: ignore[attr-defined]
+    settings.verbose = False
+    return settings

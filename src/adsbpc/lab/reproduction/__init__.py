@@ -1,0 +1,1 @@
+"""The paper's evaluation again, with what was published beside it."""

@@ -1,0 +1,146 @@
+"""Runs of mechanisms on datasets: described, computed on several cores, remembered on disk.
+
+A run is a function of its description, so that a finished one is never computed again: an
+interrupted comparison goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from adsbpc.lab.baselines import bounded
+from adsbpc.lab.baselines.published import PublishedAdsBPC
+from adsbpc.lab.catalogue import mechanism_named
+from adsbpc.lab.datasets import Dataset, load_dataset, read_own_data
+from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
+from adsbpc.model import Adjacency
+from adsbpc.model.release_spec import AdsBPCSection
+
+# Raised when the meaning of a description changes, so that old results are not taken for new.
+_EDITION = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One mechanism on one dataset. `options` are parameters of the mechanism, where it has any;
+    `data` is a file of one's own in place of a named dataset."""
+
+    dataset: str
+    mechanism: str
+    rho: float = 1.0
+    adjacency: str = Adjacency.ADD_REMOVE.value
+    slots: int = 31
+    queries: str = "prefix"
+    users: int | None = None
+    trials: int = 10
+    seed: int = 1
+    copies: int = 1
+    data: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        described = json.dumps([_EDITION, asdict(self), self._version()], sort_keys=True)
+        return sha256(described.encode()).hexdigest()[:24]
+
+    def _version(self) -> list[float]:
+        """A file of one's own may change under its name."""
+        if self.data is None:
+            return []
+        facts = Path(self.data).stat()
+        return [facts.st_size, facts.st_mtime]
+
+
+def compute(run: Run) -> dict[str, Any]:
+    """A row of results."""
+    data = _prepared(run.dataset, run.slots, run.seed, run.users, run.copies, run.data)
+    setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
+    _ = data.truth
+    began = time.perf_counter()
+    outcome = mechanism_of(run)(data, setting, run.trials, run.seed)
+    seconds = (time.perf_counter() - began) / run.trials
+    described = {**asdict(run), "slots": data.slots, "users": data.dataset.users}
+    return {
+        **described,
+        "label": data.dataset.label,
+        "publishers": len(data.publishers),
+        **asdict(scores_of(outcome, data, setting)),
+        "seconds": seconds,
+    }
+
+
+def mechanism_of(run: Run) -> LabMechanism:
+    """With its options, which only AdsBPC has."""
+    if not run.options:
+        return mechanism_named(run.mechanism)
+    if run.mechanism == "adsbpc-published":
+        return PublishedAdsBPC(**run.options)
+    if run.mechanism == "adsbpc-constant":
+        return bounded.constant_bound(int(run.options["bound"]))
+    return bounded.adsbpc(AdsBPCSection(**run.options))
+
+
+@lru_cache(maxsize=2)
+def _prepared(
+    name: str, slots: int, seed: int, users: int | None, copies: int, data: str | None
+) -> Prepared:
+    """Kept between runs of one process: neighbouring runs are on the same data."""
+    dataset: Dataset
+    if data is not None:
+        dataset = read_own_data(Path(data), slots or None)
+    else:
+        dataset = load_dataset(name, slots, seed, users, copies)
+    return Prepared(dataset)
+
+
+def compute_all(
+    runs: Sequence[Run], cache: Path | None = None, jobs: int = 1
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Rows as they are done; those that the cache has come first."""
+    waiting = []
+    for run in runs:
+        known = _recall(cache, run)
+        if known is None:
+            waiting.append(run)
+        else:
+            yield run, known
+    if jobs <= 1:
+        for run in waiting:
+            yield run, _remember(cache, run, compute(run))
+        return
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        # Neighbours share a dataset, and a core keeps the last ones it loaded.
+        futures = {pool.submit(compute, run): run for run in waiting}
+        for future in as_completed(futures):
+            yield futures[future], _remember(cache, futures[future], future.result())
+
+
+def _recall(cache: Path | None, run: Run) -> dict[str, Any] | None:
+    if cache is None:
+        return None
+    try:
+        row: dict[str, Any] = json.loads((cache / f"{run.key}.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return row
+
+
+def _remember(cache: Path | None, run: Run, row: dict[str, Any]) -> dict[str, Any]:
+    if cache is not None:
+        cache.mkdir(parents=True, exist_ok=True)
+        unfinished = cache / f".{run.key}.{os.getpid()}"
+        unfinished.write_text(json.dumps(row))
+        os.replace(unfinished, cache / f"{run.key}.json")
+    return row

@@ -1,0 +1,63 @@
+"""What the ledger hands out and takes in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from adsbpc.model import PICO_RHO, Guarantee
+
+
+@dataclass(frozen=True)
+class ScopeRecord:
+    """`identity` is unique to this opening of the scope: a ledger begun afresh has another."""
+
+    limit_pico_rho: int
+    adjacency: str
+    identity: str
+
+
+@dataclass(frozen=True)
+class CampaignRecord:
+    """What a campaign promised when its first slot was released."""
+
+    reserved_pico_rho: int
+    promise: dict[str, Any]
+    slot_pico_rho: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A campaign that is about to start, and the limit that its file states for the scope."""
+
+    guarantee: Guarantee
+    campaign: str
+    promise: dict[str, Any]
+    slot_pico_rho: tuple[int, ...]
+    scope_limit: Fraction | None
+
+    @property
+    def reserved(self) -> int:
+        return int(self.guarantee.rho * PICO_RHO)
+
+    @property
+    def limit(self) -> int:
+        return int((self.scope_limit or self.guarantee.rho) * PICO_RHO)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest entry of a scope: everything before it hangs on its hash."""
+
+    position: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`head` is the hash of the last entry: noted elsewhere, it also shows entries cut off."""
+
+    entries: int
+    head: str
+    problem: str | None
