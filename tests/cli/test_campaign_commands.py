@@ -155,7 +155,7 @@ def test_report_with_bad_input(file: Path) -> None:
         (("--format", "htm"), 2, 'expected one of html, csv, parquet, json. Did you mean "html"?'),
         (("--out", "report"), 2, "has no ending that tells the format"),
         (("--level", 2), 2, "level = 2.0: expected a number from 0.5 to 0.9999"),
-        (("--out", "no/where.csv"), 1, "no/where.csv"),
+        (("--out", "no/where.csv"), 2, "does not exist. Create it first"),
     ):
         refused(adsbpc("report", file.name, *arguments, cwd=file.parent), code, message)
 

@@ -92,8 +92,11 @@ def _assert_well_behaved(opened: Opened) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     # Nothing hangs below the end of the page.
     assert page.evaluate(
-        """document.documentElement.scrollHeight - Math.max(window.innerHeight,
-            document.querySelector("footer").getBoundingClientRect().bottom + window.scrollY) < 80"""
+        """() => {
+            const footer = document.querySelector("footer").getBoundingClientRect();
+            const end = Math.max(window.innerHeight, footer.bottom + window.scrollY);
+            return document.documentElement.scrollHeight - end < 80;
+        }"""
     )
 
 
