@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from adsbpc import __version__
+from adsbpc.cli.lab_commands import lab
 from adsbpc.errors import AdsbpcError
 
 app = typer.Typer(
@@ -18,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(lab, name="lab")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]

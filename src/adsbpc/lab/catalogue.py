@@ -10,11 +10,11 @@ from adsbpc.lab.evaluation import LabMechanism
 from adsbpc.model.release_spec import AdsBPCSection
 
 MECHANISMS: dict[str, LabMechanism] = {
-    "ipa": global_sensitivity.ipa,
-    "bin": global_sensitivity.binary_tree,
+    "ipa": global_sensitivity.IPA,
+    "bin": global_sensitivity.BINARY_TREE,
     "stream": stream,
-    "umm": global_sensitivity.square_root,
-    "umm-optimal": global_sensitivity.optimal_matrix,
+    "umm": global_sensitivity.SQUARE_ROOT,
+    "umm-optimal": global_sensitivity.OPTIMAL,
     "mmbpc": bounded.matrix_bounded,
     "adsbpc-published": PublishedAdsBPC(),
     "adsbpc": bounded.adsbpc(AdsBPCSection()),

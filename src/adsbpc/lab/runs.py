@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from adsbpc.lab.baselines import bounded
+from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
 from adsbpc.lab.baselines.published import PublishedAdsBPC
-from adsbpc.lab.catalogue import mechanism_named
+from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
 from adsbpc.lab.datasets import Dataset, load_dataset, read_own_data
 from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
 from adsbpc.model import Adjacency
@@ -81,9 +82,12 @@ def compute(run: Run) -> dict[str, Any]:
 
 
 def mechanism_of(run: Run) -> LabMechanism:
-    """With its options, which only AdsBPC has."""
+    """With its options, where it has any."""
+    named = MECHANISMS.get(run.mechanism)
     if not run.options:
         return mechanism_named(run.mechanism)
+    if isinstance(named, GlobalSensitivity):
+        return replace(named, **run.options)
     if run.mechanism == "adsbpc-published":
         return PublishedAdsBPC(**run.options)
     if run.mechanism == "adsbpc-constant":

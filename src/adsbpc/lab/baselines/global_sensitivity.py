@@ -8,6 +8,7 @@ differs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,39 +17,34 @@ from adsbpc.lab.baselines.strategies import Strategy
 from adsbpc.lab.evaluation import Outcome, Prepared, Setting
 from adsbpc.model import UNITS_PER_CONVERSION
 
-StrategyOf = Callable[[Setting], Strategy]
+
+@dataclass(frozen=True)
+class GlobalSensitivity:
+    """`times` multiplies the noise: what a mechanism costs that is charged more than it needs."""
+
+    strategy_of: Callable[[Setting], Strategy]
+    times: float = 1.0
+
+    def __call__(self, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
+        strategy = self.strategy_of(setting)
+        largest, publishers = data.dataset.largest_user, len(data.publishers)
+        sensitivity = strategies.global_sensitivity(
+            strategy.matrix, largest, publishers, setting.adjacency
+        )
+        scale = self.times * sensitivity / np.sqrt(2 * float(setting.rho))
+        kept = data.totals_lifetime(largest * UNITS_PER_CONVERSION) / UNITS_PER_CONVERSION
+        bias = setting.workload.answers(kept - data.truth)
+        rng = np.random.default_rng(seed)
+        noise = scale * rng.standard_normal((trials, len(strategy.matrix), publishers))
+        variances = scale**2 * (strategy.answers**2).sum(axis=1)
+        return Outcome(bias[None], strategy.answers @ noise, variances[None])
 
 
-def ipa(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """Independent noise on every slot (Case et al. 2023), made user-level by group privacy."""
-    return _run(strategies.identity(setting.workload), data, setting, trials, seed)
-
-
-def binary_tree(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """Independent noise on the nodes of a binary tree."""
-    return _run(strategies.binary_tree(setting.workload), data, setting, trials, seed)
-
-
-def square_root(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """The matrix mechanism with the square root of the prefix sums."""
-    return _run(strategies.square_root(setting.workload), data, setting, trials, seed)
-
-
-def optimal_matrix(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """The matrix mechanism with the strategy that is best for the workload."""
-    strategy = strategies.optimal(setting.workload, setting.weights)
-    return _run(strategy, data, setting, trials, seed)
-
-
-def _run(strategy: Strategy, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    largest, publishers = data.dataset.largest_user, len(data.publishers)
-    sensitivity = strategies.global_sensitivity(
-        strategy.matrix, largest, publishers, setting.adjacency
-    )
-    scale = sensitivity / np.sqrt(2 * float(setting.rho))
-    kept = data.totals_lifetime(largest * UNITS_PER_CONVERSION) / UNITS_PER_CONVERSION
-    bias = setting.workload.answers(kept - data.truth)
-    rng = np.random.default_rng(seed)
-    noise = scale * rng.standard_normal((trials, len(strategy.matrix), publishers))
-    variances = scale**2 * (strategy.answers**2).sum(axis=1)
-    return Outcome(bias[None], strategy.answers @ noise, variances[None])
+# Independent noise on every slot (Case et al. 2023), made user-level by group privacy.
+IPA = GlobalSensitivity(lambda setting: strategies.identity(setting.workload))
+# Independent noise on the nodes of a binary tree.
+BINARY_TREE = GlobalSensitivity(lambda setting: strategies.binary_tree(setting.workload))
+# The matrix mechanism with the square root of the prefix sums.
+SQUARE_ROOT = GlobalSensitivity(lambda setting: strategies.square_root(setting.workload))
+# The matrix mechanism with the strategy that is best for the workload.
+OPTIMAL = GlobalSensitivity(lambda setting: strategies.optimal(setting.workload, setting.weights))

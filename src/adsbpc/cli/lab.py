@@ -1,0 +1,220 @@
+"""`adsbpc lab`: comparisons and reproductions for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from adsbpc.cli.console import notes, results, stoppable
+from adsbpc.errors import SpecError
+from adsbpc.lab.catalogue import MECHANISMS, REMARKS, mechanism_named
+from adsbpc.lab.datasets import DATASETS
+from adsbpc.lab.evaluation import QUERIES
+from adsbpc.lab.figures import points_figure, write_figure
+from adsbpc.lab.reproduction.experiments import (
+    EXPERIMENTS,
+    SYNTHETIC,
+    Experiment,
+    Size,
+    experiment_named,
+)
+from adsbpc.lab.reproduction.outputs import (
+    compute_experiments,
+    optimality_rows,
+    write_outputs,
+    write_table,
+)
+from adsbpc.lab.reproduction.page import page_of
+from adsbpc.lab.runs import Run, compute_all
+from adsbpc.model import Adjacency
+from adsbpc.privacy import exact_rho
+
+_OPTIMALITY = "optimality"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was asked for, as it was typed."""
+
+    datasets: str
+    data: Path | None
+    mechanisms: str
+    rho: str
+    slots: int | None
+    queries: str
+    adjacency: str
+    users: int | None
+    trials: int
+    seed: int
+
+    def runs(self) -> list[Run]:
+        names = _listed(self.mechanisms) or list(MECHANISMS)
+        for name in names:
+            mechanism_named(name)
+        if self.queries not in QUERIES:
+            raise SpecError(f"--queries {self.queries}: expected one of {', '.join(QUERIES)}")
+        if self.adjacency not in list(Adjacency):
+            raise SpecError(f"--adjacency {self.adjacency}: expected add-remove or substitute")
+        budgets = [float(exact_rho(text)) for text in _listed(self.rho)]
+        own = self.data is not None
+        sets = [self.data.stem] if self.data is not None else _listed(self.datasets)
+        slots = self.slots if self.slots is not None else 0 if own else 31
+        return [
+            Run(
+                dataset, name, rho, self.adjacency, slots, self.queries,
+                self.users if dataset != "facebook" else None, self.trials, self.seed,
+                data=str(self.data.resolve()) if self.data is not None else None,
+            )
+            for dataset in sets
+            for rho in budgets
+            for name in names
+        ]  # fmt: skip
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def run_datasets(as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"datasets": list(DATASETS), "mechanisms": list(MECHANISMS)}))
+        return
+    print("datasets:   " + ", ".join(DATASETS))
+    print("mechanisms: " + ", ".join(MECHANISMS))
+    for name, remark in REMARKS.items():
+        print(f"  {name}: {remark}")
+
+
+def run_compare(asked: Comparison, jobs: int, plot: Path | None, as_json: bool) -> None:
+    runs = asked.runs()
+    found: dict[str, dict[str, Any]] = {}
+    with stoppable(), _progress("Comparing", len(runs)) as advance:
+        for run, row in compute_all(runs, None, jobs):
+            found[run.key] = row
+            advance(len(found), len(runs))
+    rows = [found[run.key] for run in runs]
+    if plot is not None:
+        shown = [
+            {**row, "setting": _setting(row), "value": row["wrmse"], "published": None}
+            for row in rows
+        ]
+        names = list(dict.fromkeys(row["mechanism"] for row in rows))
+        title = "Weighted root mean squared error"
+        write_figure(points_figure(title, shown, title.lower(), names), plot)
+    if as_json:
+        print(json.dumps(rows))
+        return
+    for setting, group in groupby(rows, key=_setting):
+        results().print(_ranking(setting, list(group)))
+
+
+def _setting(row: dict[str, Any]) -> str:
+    return f"{row['label']}, rho = {row['rho']:g}"
+
+
+def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
+    first = rows[0]
+    table = Table(
+        title=f"{setting}: {first['queries']}, {first['slots']} slots, {first['users']:,} users, "
+        f"{first['adjacency']}, {first['trials']} trials"
+    )
+    table.add_column("mechanism", no_wrap=True)
+    for heading in ("error", "bias", "noise", "max variance", "x best", "seconds"):
+        table.add_column(heading, justify="right")
+    ordered = sorted(rows, key=lambda row: row["wrmse"])
+    for row in ordered:
+        remark = " *" if row["mechanism"] in REMARKS else ""
+        table.add_row(
+            row["mechanism"] + remark,
+            f"{row['wrmse']:,.1f} ± {row['wrmse_stderr']:,.1f}",
+            f"{row['bias']:,.1f}",
+            f"{row['noise']:,.1f}",
+            f"{row['max_variance']:,.0f}",
+            f"{row['wrmse'] / ordered[0]['wrmse']:.2f}",
+            f"{row['seconds']:.3f}",
+        )
+    told = [
+        f"* {name}: {REMARKS[name]}" for name in REMARKS if name in {r["mechanism"] for r in rows}
+    ]
+    table.caption = "\n".join(told) or None
+    return table
+
+
+def run_reproduce(
+    names: Sequence[str], size: Size, jobs: int, out: Path, page: Path | None, as_json: bool
+) -> None:
+    chosen = list(names) or [*EXPERIMENTS, _OPTIMALITY]
+    experiments = [experiment_named(name, size) for name in chosen if name != _OPTIMALITY]
+    if size.synthetic_users is not None:
+        notes().print(
+            f"{', '.join(SYNTHETIC)} have {size.synthetic_users:,} people here instead of "
+            "1,000,000; --users changes it."
+        )
+    total = len({point.run.key for each in experiments for point in each.points})
+    with stoppable(), _progress("Reproducing", total) as advance:
+        found = compute_experiments(experiments, out / "cache", jobs, advance)
+    for experiment in experiments:
+        write_outputs(experiment, found[experiment.name], out)
+    solved: list[dict[str, Any]] = []
+    if _OPTIMALITY in chosen:
+        with notes().status("Solving for the best strategy of any shape"):
+            solved = optimality_rows(size.seed)
+        write_table(solved, out / _OPTIMALITY)
+    if page is not None:
+        page.write_text(page_of(experiments, found, solved, size, out, page), encoding="utf-8")
+    if as_json:
+        every = [row for each in experiments for row in found[each.name]]
+        print(json.dumps([*every, *solved]))
+        return
+    for experiment in experiments:
+        results().print(_beside_published(experiment, found[experiment.name]))
+    if solved:
+        results().print(_optimality_table(solved))
+    print(f"Results and figures: {out}")
+
+
+def _beside_published(experiment: Experiment, rows: list[dict[str, Any]]) -> Table:
+    table = Table("setting", "mechanism", title=experiment.title)
+    for heading in ("here", "published"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        printed = "" if row["published"] is None else f"{row['published']:,.2f}"
+        table.add_row(row["setting"], row["mechanism"], f"{row['value']:,.2f}", printed)
+    return table
+
+
+def _optimality_table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="The best strategy of any shape, and AdsBPC's closed form")
+    for heading in ("days", "solver", "closed form", "difference", "largest off-diagonal"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            str(row["slots"]),
+            f"{row['solver']:,.2f}",
+            f"{row['closed_form']:,.2f}",
+            f"{row['difference']:.1e}",
+            f"{row['largest_off_diagonal']:.1e}",
+        )
+    return table
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    shown_on = notes()
+    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn())
+    hidden = not shown_on.is_terminal
+    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
+        task = shown.add_task(what, total=total)
+
+        def advance(done: int, of: int) -> None:
+            shown.update(task, completed=done, total=of)
+
+        yield advance

@@ -1,0 +1,105 @@
+"""The `adsbpc lab` commands; like all others they import what they need when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+lab = typer.Typer(
+    help="Compare mechanisms on the same data, and reproduce the paper's evaluation.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value for machines.")]
+Trials = Annotated[int, typer.Option(min=1, help="How often each mechanism draws its noise.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same data and noise.")]
+Jobs = Annotated[int, typer.Option(min=1, help="How many processes compute.")]
+
+
+@lab.command()
+def datasets(as_json: AsJson = False) -> None:
+    """List the datasets and the mechanisms."""
+    from adsbpc.cli.lab import run_datasets
+
+    run_datasets(as_json)
+
+
+@lab.command()
+def compare(
+    datasets: Annotated[
+        str, typer.Option(metavar="A,B", help="Datasets, see `adsbpc lab datasets`.")
+    ] = "facebook",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Your own: Parquet or CSV with user_id, slot, publisher_id, weight.",
+        ),
+    ] = None,
+    mechanisms: Annotated[
+        str, typer.Option(metavar="X,Y", help="Mechanisms; all of them if left out.")
+    ] = "",
+    rho: Annotated[str, typer.Option(metavar="RHO,RHO", help="Budgets.")] = "1",
+    slots: Annotated[
+        int | None, typer.Option(min=1, max=8_784, help="Days; 31, or those of your own data.")
+    ] = None,
+    queries: Annotated[str, typer.Option(help="prefix, sliding (a week) or slot.")] = "prefix",
+    adjacency: Annotated[str, typer.Option(help="add-remove or substitute.")] = "add-remove",
+    users: Annotated[
+        int | None, typer.Option(min=1, help="Fewer people than the paper's, where possible.")
+    ] = None,
+    trials: Trials = 10,
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it: FILE.svg and FILE.png."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank mechanisms on the same data, budget and adjacency.
+
+    An experiment on data that you may look at: nothing here is charged to a ledger, and nothing
+    that it prints about real people is private.
+    """
+    from adsbpc.cli.lab import Comparison, run_compare
+
+    asked = Comparison(
+        datasets, data, mechanisms, rho, slots, queries, adjacency, users, trials, seed
+    )
+    run_compare(asked, jobs, plot, as_json)
+
+
+@lab.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Experiments; all if left out.")
+    ] = None,
+    trials: Trials = 10,
+    seed: Seed = 1,
+    jobs: Jobs = 2,
+    users: Annotated[
+        int, typer.Option(min=100, help="People in zipf, normal and uniform; the paper has 10^6.")
+    ] = 100_000,
+    criteo_users: Annotated[
+        int | None, typer.Option(min=100, help="People in the Criteo surrogate; all if left out.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results and figures go.")] = Path(
+        "lab-results"
+    ),
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the page with all results here.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments again, with what it printed beside what is measured here.
+
+    Finished runs are kept under DIR/cache: an interrupted reproduction goes on where it stopped.
+    """
+    from adsbpc.cli.lab import run_reproduce
+    from adsbpc.lab.reproduction.experiments import Size
+
+    run_reproduce(names or [], Size(trials, seed, users, criteo_users), jobs, out, page, as_json)
