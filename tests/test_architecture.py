@@ -52,9 +52,15 @@ def test_every_command_is_documented() -> None:
     from adsbpc.cli.main import app
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in app.registered_commands:
-        assert command.callback is not None
-        assert f"adsbpc {command.callback.__name__}" in text
+    groups = [("adsbpc", app.registered_commands)]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        groups.append((f"adsbpc {group.name}", group.typer_instance.registered_commands))
+    assert len(groups) > 1
+    for prefix, commands in groups:
+        for command in commands:
+            assert command.callback is not None
+            assert f"{prefix} {command.callback.__name__}" in text
 
 
 def test_every_room_is_in_the_readme() -> None:

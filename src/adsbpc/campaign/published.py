@@ -11,8 +11,8 @@ import os
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from urllib.parse import quote
+from uuid import uuid4
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Head, Ledger
@@ -118,7 +118,7 @@ def _folder_name(name: str) -> str:
 def _write_durably(path: Path, text: str) -> None:
     """Whole or not at all, and on the disk when this returns."""
     # A name of its own: processes in different containers may share a number.
-    unfinished = path.with_name(f".{path.name}.{token_hex(8)}.unfinished")
+    unfinished = path.with_name(f".{path.name}.{uuid4().hex}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("w", encoding="utf-8") as file:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, Select, func, insert, select
 
@@ -99,7 +99,7 @@ def open_campaign(connection: Connection, opening: Opening) -> None:
         terms = {
             "adjacency": guarantee.adjacency.value,
             "unit": guarantee.unit,
-            "nonce": secrets.token_hex(16),
+            "nonce": uuid4().hex,
         }
         append(connection, scope, "scope", pico_rho=opening.limit, body=json.dumps(terms))
     body = {"promise": opening.promise, "slot_pico_rho": opening.slot_pico_rho}

@@ -11,8 +11,8 @@ import os
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
+from uuid import uuid4
 
 
 def seal_of(file: Path) -> Path:
@@ -26,7 +26,7 @@ def write_seal(file: Path, entries: int) -> None:
     with suppress(OSError):
         if _being_written(file) or _sealed(file).get("entries") == entries:
             return
-        unfinished = seal.with_name(f".{seal.name}.{token_hex(8)}.unfinished")
+        unfinished = seal.with_name(f".{seal.name}.{uuid4().hex}.unfinished")
         unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
         os.replace(unfinished, seal)
 

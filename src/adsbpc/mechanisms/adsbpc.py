@@ -25,6 +25,7 @@ from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.release import Estimate
 from adsbpc.privacy import Randomness, noisy_totals
 from adsbpc.workloads import Workload, per_slot, prefix_sums
+from adsbpc.workloads.queries import Reals
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,9 @@ class AdsBPC:
             [*state.histograms, histogram],
             secret,
         )
+        values = np.array(state.values, dtype=np.float64) * self.unit_value
+        variances = np.zeros(self.slots)
+        variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
         released = SlotRelease(
             slot,
             bound,
@@ -154,9 +158,9 @@ class AdsBPC:
             noisy.scale,
             randomness.source,
             tuple(charges),
-            tuple(answer for workload in self.workloads for answer in self._due(workload, state)),
-            self._due(per_slot(self.slots), state),
-            self._due(prefix_sums(self.slots), state),
+            tuple(each for work in self.workloads for each in self._due(work, values, variances)),
+            self._due(per_slot(self.slots), values, variances),
+            self._due(prefix_sums(self.slots), values, variances),
         )
         return released, state
 
@@ -182,15 +186,11 @@ class AdsBPC:
         assert self.fixed_bound is not None
         return self.fixed_bound, [], {}, []
 
-    def _due(self, workload: Workload, state: State) -> tuple[Estimate, ...]:
-        """Answers to every query that is due at the last released slot, with exact variances."""
-        slot = state.next_slot - 1
-        due = np.flatnonzero(workload.slots == slot)
+    def _due(self, workload: Workload, values: Reals, variances: Reals) -> tuple[Estimate, ...]:
+        """Answers to every query that is due at the last slot of `values`, with exact variances."""
+        due = np.flatnonzero(workload.slots == len(values))
         if not due.size:
             return ()
-        values = np.array(state.values, dtype=np.float64) * self.unit_value
-        variances = np.zeros(self.slots)
-        variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
         answered, spread = workload.answers(values), np.sqrt(workload.variances(variances))
         return tuple(
             Estimate(

@@ -59,7 +59,7 @@ def _cell(row: dict[str, Any] | None, with_errors: bool) -> str:
         return ""
     text = _number(row["value"])
     if with_errors and row["wrmse_stderr"]:
-        text += f" ± {_number(row['wrmse_stderr'])}"
+        text += f" ± {row['wrmse_stderr']:.2g}"
     if row["published"] is not None:
         text += f" ({_number(row['published'])})"
     return text
