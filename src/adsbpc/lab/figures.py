@@ -11,6 +11,7 @@ _COLOURS = (
     "#9aa5b1", "#5b8db8", "#b0855a", "#7a9e7e", "#4f6d7a", "#b48bb0", "#d98c3f", "#0067a6",
     "#3a9bd9", "#101820",
 )  # fmt: skip
+_LOGARITHMIC = {"type": "log", "nice": False, "zero": False, "padding": 16}
 _STYLE = {
     "font": "sans-serif",
     "view": {"stroke": None},
@@ -62,7 +63,7 @@ def lines_figure(
     values = [{**row, "across": float(row["setting"])} for row in rows]
     horizontal = {
         "field": "across", "type": "quantitative", "title": across,
-        "scale": {"type": "log"}, "axis": {"values": sorted({v["across"] for v in values})},
+        "scale": _LOGARITHMIC, "axis": {"values": sorted({v["across"] for v in values})},
     }  # fmt: skip
     return {
         "title": {"text": title, "anchor": "start"},
@@ -92,7 +93,7 @@ def _legend(printed: bool) -> str:
 
 
 def _logarithmic(field: str, title: str) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log"}}
+    return {"field": field, "type": "quantitative", "title": title, "scale": _LOGARITHMIC}
 
 
 def _colour(mechanisms: Sequence[str]) -> dict[str, Any]:
