@@ -37,6 +37,10 @@ class SourceError(AdsbpcError):
         self.where, self.found, self.expected, self.to_do = where, found, expected, to_do
         super().__init__(f"{where}: found {found}; expected {expected}. {to_do}")
 
+    def __reduce__(self) -> tuple[type[SourceError], tuple[str, ...]]:
+        """So that it comes through from another process."""
+        return type(self), (self.where, self.found, self.expected, self.to_do)
+
 
 class EngineError(AdsbpcError):
     """Carries the failing SQL beside the name of the step it was for."""
@@ -45,6 +49,9 @@ class EngineError(AdsbpcError):
         self.engine, self.step, self.cause, self.sql = engine, step, cause, sql
         shown = f"\n--- SQL of step {step!r} ---\n{sql.strip()}" if sql else ""
         super().__init__(f"{engine} failed in step {step!r}: {cause}{shown}")
+
+    def __reduce__(self) -> tuple[type[EngineError], tuple[str, ...]]:
+        return type(self), (self.engine, self.step, self.cause, self.sql)
 
 
 class ContributionError(AdsbpcError):

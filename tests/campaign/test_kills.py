@@ -13,7 +13,13 @@ import pytest
 from adsbpc import Campaign
 from adsbpc.ledger import Ledger
 from tests.campaign.files import published, write_campaign
-from tests.campaign.victims import die_at, release_everything, trace_release, victim
+from tests.campaign.victims import (
+    die_at,
+    release_everything,
+    release_one,
+    trace_release,
+    victim,
+)
 
 RANDOM_KILLS = 200
 SLOTS = 700
@@ -103,6 +109,20 @@ def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
         witness.finish(1)
 
 
+def seconds_of_a_release(file: Path) -> float:
+    """Of the next slot, in a process like those that will be killed."""
+    found = []
+    for _ in range(3):
+        slot = Campaign.load(file).status().released + 1
+        ready = multiprocessing.get_context("forkserver").Event()
+        process = victim(release_one, file, slot, ready)
+        assert ready.wait(60)
+        began = time.monotonic()
+        process.join()
+        found.append(time.monotonic() - began)
+    return min(found)
+
+
 @pytest.mark.parametrize(("database", "kills"), [("sqlite", RANDOM_KILLS), ("postgresql", 40)])
 def test_killed_at_random_times(
     database: str, kills: int, request: pytest.FixtureRequest, tmp_path: Path
@@ -111,12 +131,14 @@ def test_killed_at_random_times(
     file = write_campaign(tmp_path, SLOTS, "1h", location=location, conversions_per_slot=2)
     witness, chance = Witness(file, location), random.Random(database)
     advanced, died = 0, 0
+    # Kills spread over about two releases, however fast the machine is.
+    reach = 2 * seconds_of_a_release(file)
     for _ in range(kills):
         before = witness.look()
         ready = multiprocessing.get_context("forkserver").Event()
         process = victim(release_everything, file, ready)
         assert ready.wait(60)
-        time.sleep(chance.uniform(0, 0.35))
+        time.sleep(chance.uniform(0, reach))
         process.kill()
         process.join()
         died += process.exitcode == -signal.SIGKILL

@@ -40,6 +40,12 @@ def release_everything(file: Path, ready: Any) -> None:
         pass
 
 
+def release_one(file: Path, slot: int, ready: Any) -> None:
+    campaign = Campaign.load(file)
+    ready.set()
+    campaign.release(slot)
+
+
 def release_together(file: Path, slot: int, barrier: Any, answers: Any) -> None:
     campaign = Campaign.load(file)
     barrier.wait()

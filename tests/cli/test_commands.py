@@ -273,8 +273,10 @@ def plan(tmp_path: Path, text: str, *arguments: object) -> subprocess.CompletedP
 def test_plan_needs_no_data(tmp_path: Path) -> None:
     found = json.loads(plan(tmp_path, PRIVATE, "--json").stdout)
     assert round(found["guarantee"].pop("epsilon"), 3) == 7.766
+    assert round(found["guarantee"].pop("scope_epsilon"), 3) == 7.766
     assert found["guarantee"] == {
         "unit": "user", "adjacency": "substitute", "rho": 1.0, "delta": 1e-6, "scope": "default",
+        "scope_rho": 1.0,
     }  # fmt: skip
     assert found["split"] == {"measurement": 0.7, "quantile": 0.15, "sparse vector": 0.15}
     assert [(q["slot"], q["query"]) for q in found["queries"][:2]] == [

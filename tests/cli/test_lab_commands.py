@@ -43,6 +43,7 @@ def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "umm" in done.stdout
     assert "not private: its bound is read from the data" in done.stdout
+    assert "read off this very data" in " ".join(done.stdout.split())
     assert (tmp_path / "figure.svg").read_text().startswith("<svg")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
@@ -52,6 +53,10 @@ def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
     [
         (("compare", "--datasets", "facebok"), 'Did you mean "facebook"?'),
         (("compare", "--mechanisms", "adsbcp"), 'Did you mean "adsbpc"?'),
+        (("compare", "--datasets", ""), "expected at least one of each"),
+        (("compare", "--rho", ","), "expected at least one of each"),
+        (("compare", "--data", "x.csv", "--datasets", "zipf"), "--data stands for itself"),
+        (("compare", "--largest-user", "3"), "--largest-user belongs to --data"),
         (("compare", "--queries", "prefxi"), "expected one of prefix, sliding, slot"),
         (("compare", "--adjacency", "swap"), "expected add-remove or substitute"),
         (("compare", "--rho", "none"), "rho = none: expected a number above 0"),
@@ -65,10 +70,12 @@ def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: Path) -> 
 
 
 def test_missing_own_data(tmp_path: Path) -> None:
-    done = adsbpc("lab", "compare", "--data", "no.parquet", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "no.parquet" in done.stderr
-    assert "Traceback" not in done.stderr
+    (tmp_path / "bad.csv").write_text("user_id,slot\nu,1\n")
+    for name in ("no.parquet", "bad.csv"):
+        done = adsbpc("lab", "compare", "--data", name, "--jobs", 2, cwd=tmp_path)
+        assert done.returncode == 1
+        assert name in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_datasets(tmp_path: Path) -> None:

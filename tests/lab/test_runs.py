@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adsbpc.errors import EngineError, SourceError, SpecError
 from adsbpc.lab import runs as runs_module
 from adsbpc.lab.reproduction.experiments import EXPERIMENTS, Size, experiment_named
-from adsbpc.lab.runs import Run, compute, compute_all
+from adsbpc.lab.runs import Run, compute, compute_all, version_of
 
 RUNS = [Run("facebook", name, slots=5, trials=2) for name in ("ipa", "bin", "adsbpc")]
 
@@ -69,7 +72,40 @@ def test_own_data(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "own.parquet")
     row = compute(Run("own", "ipa", slots=0, trials=2, data=str(tmp_path / "own.parquet")))
     assert (row["slots"], row["users"], row["publishers"]) == (6, 40, 3)
+    assert row["gs"] == 5
     assert row["wrmse"] > 0
+
+
+def test_own_data_that_changes_under_its_name(tmp_path: Path) -> None:
+    """Same name, same size, same time: other contents are other results."""
+    file, found = tmp_path / "own.csv", []
+    for weight in ("1", "9"):
+        lines = ["user_id,slot,publisher_id,weight", *(f"u{k},1,P,{weight}" for k in range(20))]
+        file.write_text("\n".join(lines))
+        os.utime(file, (1, 1))
+        run = Run("own", "ipa", slots=1, trials=2, data=str(file), data_version=version_of(file))
+        found += [row for _, row in compute_all([run], tmp_path / "cache")]
+    assert found[1]["gs"] == 9 * found[0]["gs"]
+
+
+def test_results_of_other_code_are_not_recalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = RUNS[0].key
+    monkeypatch.setattr(runs_module, "_edition", lambda: "another")
+    assert RUNS[0].key != before
+
+
+def test_options_of_mechanisms_that_have_none() -> None:
+    with pytest.raises(SpecError, match="'stream' has no options"):
+        compute(replace(RUNS[0], mechanism="stream", options={"times": 2}))
+
+
+def test_errors_come_through_from_other_processes() -> None:
+    for error in (
+        SourceError("here", "this", "that", "Do it."),
+        EngineError("duckdb", "step", "cause", "SELECT"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
 
 
 def test_every_experiment_has_what_the_paper_printed() -> None:
@@ -81,7 +117,7 @@ def test_every_experiment_has_what_the_paper_printed() -> None:
         assert points
         printed[name] = sum(point.published is not None for point in points)
     assert printed == {
-        "prefix": 42, "sliding": 42, "doubled": 7, "facebook": 0, "budgets": 0, "days": 0,
-        "n365": 12, "time": 12, "shares": 10, "scales": 10, "thresholds": 10,
+        "prefix": 42, "sliding": 42, "people": 0, "doubled": 7, "facebook": 0, "budgets": 0,
+        "days": 0, "n365": 12, "time": 12, "shares": 10, "scales": 10, "thresholds": 10,
         "constant-bound": 12, "daily-quantile": 12,
     }  # fmt: skip

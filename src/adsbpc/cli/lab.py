@@ -33,7 +33,7 @@ from adsbpc.lab.reproduction.outputs import (
     write_table,
 )
 from adsbpc.lab.reproduction.page import page_of
-from adsbpc.lab.runs import Run, compute_all
+from adsbpc.lab.runs import Run, compute_all, version_of
 from adsbpc.model import Adjacency
 from adsbpc.privacy import exact_rho
 
@@ -44,8 +44,9 @@ _OPTIMALITY = "optimality"
 class Comparison:
     """What was asked for, as it was typed."""
 
-    datasets: str
+    datasets: str | None
     data: Path | None
+    largest_user: int | None
     mechanisms: str
     rho: str
     slots: int | None
@@ -64,14 +65,23 @@ class Comparison:
         if self.adjacency not in list(Adjacency):
             raise SpecError(f"--adjacency {self.adjacency}: expected add-remove or substitute")
         budgets = [float(exact_rho(text)) for text in _listed(self.rho)]
+        named = _listed("facebook" if self.datasets is None else self.datasets)
+        if not budgets or not named:
+            raise SpecError("--rho and --datasets: expected at least one of each")
+        if self.data is not None and (self.datasets is not None or self.users is not None):
+            raise SpecError("--data stands for itself: remove --datasets and --users")
+        if self.data is None and self.largest_user is not None:
+            raise SpecError("--largest-user belongs to --data: remove it")
         own = self.data is not None
-        sets = [self.data.stem] if self.data is not None else _listed(self.datasets)
+        sets = [self.data.stem] if self.data is not None else named
         slots = self.slots if self.slots is not None else 0 if own else 31
+        version = None if self.data is None else version_of(self.data)
         return [
             Run(
                 dataset, name, rho, self.adjacency, slots, self.queries,
                 self.users if dataset != "facebook" else None, self.trials, self.seed,
                 data=str(self.data.resolve()) if self.data is not None else None,
+                data_version=version, largest_user=self.largest_user,
             )
             for dataset in sets
             for rho in budgets
@@ -134,18 +144,26 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
         remark = " *" if row["mechanism"] in REMARKS else ""
         table.add_row(
             row["mechanism"] + remark,
-            f"{row['wrmse']:,.1f} ± {row['wrmse_stderr']:,.1f}",
+            f"{row['wrmse']:,.1f}" + _plus_minus(row["wrmse_stderr"]),
             f"{row['bias']:,.1f}",
             f"{row['noise']:,.1f}",
             f"{row['max_variance']:,.0f}",
             f"{row['wrmse'] / ordered[0]['wrmse']:.2f}",
             f"{row['seconds']:.3f}",
         )
-    told = [
-        f"* {name}: {REMARKS[name]}" for name in REMARKS if name in {r["mechanism"] for r in rows}
-    ]
-    table.caption = "\n".join(told) or None
+    shown = {row["mechanism"] for row in rows}
+    told = [f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown]
+    if first["data"] is not None and first["largest_user"] is None:
+        told.append(
+            f"ipa, bin, stream and umm were given GS = {first['gs']}, read off this very data; "
+            "--largest-user says what is public"
+        )
+    table.caption = "\n".join(told)
     return table
+
+
+def _plus_minus(stderr: float | None) -> str:
+    return "" if stderr is None else f" ± {stderr:,.1f}"
 
 
 def run_reproduce(

@@ -30,14 +30,19 @@ def datasets(as_json: AsJson = False) -> None:
 @lab.command()
 def compare(
     datasets: Annotated[
-        str, typer.Option(metavar="A,B", help="Datasets, see `adsbpc lab datasets`.")
-    ] = "facebook",
+        str | None,
+        typer.Option(metavar="A,B", help="See `adsbpc lab datasets`; facebook if left out."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Your own: Parquet or CSV with user_id, slot, publisher_id, weight.",
         ),
+    ] = None,
+    largest_user: Annotated[
+        int | None,
+        typer.Option(min=1, help="Public limit GS on a user's conversions in your own data."),
     ] = None,
     mechanisms: Annotated[
         str, typer.Option(metavar="X,Y", help="Mechanisms; all of them if left out.")
@@ -68,8 +73,9 @@ def compare(
     from adsbpc.cli.lab import Comparison, run_compare
 
     asked = Comparison(
-        datasets, data, mechanisms, rho, slots, queries, adjacency, users, trials, seed
-    )
+        datasets, data, largest_user, mechanisms, rho, slots, queries, adjacency, users, trials,
+        seed,
+    )  # fmt: skip
     run_compare(asked, jobs, plot, as_json)
 
 

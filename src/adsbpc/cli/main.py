@@ -222,7 +222,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        typer.echo(f"adsbpc: {error}. What was released is in the ledger", err=True)
+        typer.echo(f"adsbpc: {error}", err=True)
         os._exit(1)
 
 

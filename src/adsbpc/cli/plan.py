@@ -10,6 +10,7 @@ from rich.table import Table
 from adsbpc.campaign import Plan, plan
 from adsbpc.cli.console import results
 from adsbpc.model import load_spec
+from adsbpc.report.formats import promise_object
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import promise_in_words
 
@@ -56,17 +57,8 @@ def run(file: Path, bound: int, as_json: bool) -> None:
 
 
 def _as_object(planned: Plan) -> dict[str, object]:
-    promise = planned.promise
     return {
-        "guarantee": {
-            "unit": promise.guarantee.unit,
-            "adjacency": promise.guarantee.adjacency.value,
-            "rho": float(promise.guarantee.rho),
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "scope": promise.guarantee.scope,
-        },
-        "scope": {"rho": float(promise.scope_rho), "epsilon": promise.scope_epsilon},
+        "guarantee": promise_object(planned.promise),
         "split": {part: float(rho) for part, rho in planned.split.items()},
         "rho_for_targets": planned.rho_for_targets,
         "bounds": planned.bounds,

@@ -31,6 +31,8 @@ Reals = NDArray[np.float64]
 # The paper's scenario 1: the last day counts seven times.
 LAST_WEIGHT = 7.0
 WINDOW = 7
+# Noise must not repeat the draws that made the data from the same seed.
+NOISE_STREAM = 7
 QUERIES = ("prefix", "sliding", "slot")
 
 
@@ -141,7 +143,7 @@ class LabMechanism(Protocol):
 
 @dataclass(frozen=True)
 class Scores:
-    """Errors of one mechanism on one dataset; a standard error is over trials.
+    """Errors of one mechanism on one dataset; a standard error needs several trials.
 
     `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
     publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
@@ -149,7 +151,7 @@ class Scores:
     """
 
     wrmse: float
-    wrmse_stderr: float
+    wrmse_stderr: float | None
     wrmse_closed_form: float
     wrmse_mean_of_roots: float
     bias: float
@@ -167,9 +169,10 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     weighted = np.einsum("q,tqp->tp", squares, errors**2)
     by_trial = weighted.mean(axis=1)
     wrmse = sqrt(by_trial.mean()) / n
-    spread = by_trial.std(ddof=1) / sqrt(len(by_trial)) if len(by_trial) > 1 else 0.0
     # The standard error of a root is that of the mean square over twice the root.
-    stderr = spread / (2 * wrmse * n**2) if wrmse else 0.0
+    stderr = None
+    if len(by_trial) > 1 and wrmse:
+        stderr = float(by_trial.std(ddof=1) / sqrt(len(by_trial)) / (2 * wrmse * n**2))
 
     def size(part: Reals) -> float:
         return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
@@ -177,7 +180,7 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     relative = _relative_errors(errors, data, setting)
     return Scores(
         wrmse,
-        float(stderr),
+        stderr,
         float(np.sqrt(size(outcome.bias) ** 2 + (outcome.variances @ squares).mean() / n**2)),
         float(np.sqrt(weighted).mean() / n),
         size(outcome.bias),

@@ -14,11 +14,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
-from hashlib import sha256
+from functools import cache, lru_cache
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded
 from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
 from adsbpc.lab.baselines.published import PublishedAdsBPC
@@ -28,14 +31,39 @@ from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import AdsBPCSection
 
-# Raised when the meaning of a description changes, so that old results are not taken for new.
-_EDITION = 1
+# What a result depends on besides its description: results of other code are not recalled.
+_ROOMS = (
+    "lab/baselines", "lab/datasets", "mechanisms", "privacy", "contributions", "workloads", "model",
+)  # fmt: skip
+
+
+@cache
+def _edition() -> str:
+    package = Path(__file__).parent.parent
+    digest = sha256(np.__version__.encode() + (package / "lab/evaluation.py").read_bytes())
+    for room in _ROOMS:
+        for file in sorted((package / room).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def version_of(file: Path) -> str:
+    """What a file of one's own holds now: it may change under its name."""
+    try:
+        with file.open("rb") as content:
+            return file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(
+            str(file), f"a file that cannot be read ({error.strerror})", "a Parquet or CSV file",
+            "Check the path.",
+        ) from None  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Run:
     """One mechanism on one dataset. `options` are parameters of the mechanism, where it has any;
-    `data` is a file of one's own in place of a named dataset."""
+    `data` is a file of one's own in place of a named dataset, `data_version` what it holds, and
+    `largest_user` the public limit GS on its users, which is read off the file if left out."""
 
     dataset: str
     mechanism: str
@@ -48,24 +76,22 @@ class Run:
     seed: int = 1
     copies: int = 1
     data: str | None = None
+    data_version: str | None = None
+    largest_user: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        described = json.dumps([_EDITION, asdict(self), self._version()], sort_keys=True)
+        described = json.dumps([_edition(), asdict(self)], sort_keys=True)
         return sha256(described.encode()).hexdigest()[:24]
-
-    def _version(self) -> list[float]:
-        """A file of one's own may change under its name."""
-        if self.data is None:
-            return []
-        facts = Path(self.data).stat()
-        return [facts.st_size, facts.st_mtime]
 
 
 def compute(run: Run) -> dict[str, Any]:
     """A row of results."""
-    data = _prepared(run.dataset, run.slots, run.seed, run.users, run.copies, run.data)
+    data = _prepared(
+        run.dataset, run.slots, run.seed, run.users, run.copies, run.data, run.data_version,
+        run.largest_user,
+    )  # fmt: skip
     setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
     _ = data.truth
     began = time.perf_counter()
@@ -75,6 +101,7 @@ def compute(run: Run) -> dict[str, Any]:
     return {
         **described,
         "label": data.dataset.label,
+        "gs": data.dataset.largest_user,
         "publishers": len(data.publishers),
         **asdict(scores_of(outcome, data, setting)),
         "seconds": seconds,
@@ -83,21 +110,28 @@ def compute(run: Run) -> dict[str, Any]:
 
 def mechanism_of(run: Run) -> LabMechanism:
     """With its options, where it has any."""
-    named = MECHANISMS.get(run.mechanism)
     if not run.options:
         return mechanism_named(run.mechanism)
-    if isinstance(named, GlobalSensitivity):
+    named = MECHANISMS.get(run.mechanism)
+    if isinstance(named, GlobalSensitivity | PublishedAdsBPC):
         return replace(named, **run.options)
-    if run.mechanism == "adsbpc-published":
-        return PublishedAdsBPC(**run.options)
     if run.mechanism == "adsbpc-constant":
         return bounded.constant_bound(int(run.options["bound"]))
-    return bounded.adsbpc(AdsBPCSection(**run.options))
+    if run.mechanism in ("adsbpc", "adsbpc-svt"):
+        return bounded.adsbpc(AdsBPCSection(**run.options))
+    raise SpecError(f"mechanism {run.mechanism!r} has no options: remove {sorted(run.options)}")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _prepared(
-    name: str, slots: int, seed: int, users: int | None, copies: int, data: str | None
+    name: str,
+    slots: int,
+    seed: int,
+    users: int | None,
+    copies: int,
+    data: str | None,
+    _data_version: str | None,
+    largest_user: int | None,
 ) -> Prepared:
     """Kept between runs of one process: neighbouring runs are on the same data."""
     dataset: Dataset
@@ -105,6 +139,8 @@ def _prepared(
         dataset = read_own_data(Path(data), slots or None)
     else:
         dataset = load_dataset(name, slots, seed, users, copies)
+    if largest_user is not None:
+        dataset = replace(dataset, largest_user=largest_user)
     return Prepared(dataset)
 
 

@@ -16,7 +16,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.errors import SourceError
-from adsbpc.model import Budget
+from adsbpc.model import Budget, Promise
 from adsbpc.report.cells import Cell
 
 if TYPE_CHECKING:
@@ -52,8 +52,22 @@ def csv_of(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
+def promise_object(promise: Promise) -> dict[str, Any]:
+    """A promise for JSON, the same wherever one is printed."""
+    return {
+        "unit": promise.guarantee.unit,
+        "adjacency": promise.guarantee.adjacency.value,
+        "rho": float(promise.guarantee.rho),
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "scope": promise.guarantee.scope,
+        "scope_rho": float(promise.scope_rho),
+        "scope_epsilon": promise.scope_epsilon,
+    }
+
+
 def json_of(report: Report) -> str:
-    campaign, promise = report.spec.campaign, report.promise
+    campaign = report.spec.campaign
     found = {
         "campaign": campaign.name,
         "scope": campaign.scope,
@@ -62,16 +76,7 @@ def json_of(report: Report) -> str:
         "attribution": report.spec.attribution.model,
         "level": report.level,
         "adjusted": report.adjusted,
-        "guarantee": {
-            "unit": promise.guarantee.unit,
-            "adjacency": promise.guarantee.adjacency.value,
-            "rho": float(promise.guarantee.rho),
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "scope": promise.guarantee.scope,
-            "scope_rho": float(promise.scope_rho),
-            "scope_epsilon": promise.scope_epsilon,
-        },
+        "guarantee": promise_object(report.promise),
         "budget": {
             "campaign": _budget(report.campaign_budget),
             "scope": _budget(report.scope_budget),

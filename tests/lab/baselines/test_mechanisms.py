@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from adsbpc.lab.baselines import bounded
-from adsbpc.lab.baselines.published import PublishedAdsBPC
-from adsbpc.lab.baselines.stream import _trees, stream
+from adsbpc.lab.baselines.published import PublishedAdsBPC, _Bounds, _Watch
+from adsbpc.lab.baselines.strategies import dyadic_ranges
+from adsbpc.lab.baselines.stream import _trees, stream, tree_scale
 from adsbpc.lab.catalogue import MECHANISMS
 from adsbpc.lab.datasets import DATASETS, load_dataset
 from adsbpc.lab.evaluation import Outcome, Prepared, Setting, scores_of
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import AdsBPCSection
+from adsbpc.privacy import pure_epsilon
 from tests.lab.worlds import prepared
 
 ADD = Adjacency.ADD_REMOVE
@@ -63,6 +65,7 @@ def test_global_mechanisms_agree_with_their_closed_forms(
     outcome = MECHANISMS[mechanism](data, setting(), trials, 1)
     found = scores_of(outcome, data, setting())
     expected = closed_form(data.dataset.largest_user)  # type: ignore[operator]
+    assert found.wrmse_stderr is not None
     assert found.noise == pytest.approx(expected, abs=3 * found.wrmse_stderr)
     assert abs(found.wrmse - found.wrmse_closed_form) <= 3 * found.wrmse_stderr
 
@@ -83,9 +86,20 @@ def test_mmbpc_agrees_with_its_closed_form(name: str) -> None:
     assert abs(squares.mean() - 1) <= 3 * spread
     column = np.cumprod(np.r_[1.0, [(2 * k - 1) / (2 * k) for k in range(1, 31)]])
     everyday = float((np.cumsum(column) ** 2).sum())
-    # With the same bound on every slot, rows of Q B^-1 are the square root's own.
-    constant = everyday / (2 * 0.7) * float((column**2).sum())
-    assert (outcome.variances[:, -1] >= constant * (1 - 1e-6)).all()
+    # Seven tenths of rho measure; with a bound of 1 on every slot, rows of Q B^-1 are the square
+    # root's own, and larger bounds make more noise.
+    least = everyday / (2 * 0.7) * float((column**2).sum())
+    assert (outcome.variances[:, -1] >= least * (1 - 1e-6)).all()
+
+
+def test_mmbpc_spends_seven_tenths_on_measurement() -> None:
+    """Nobody contributes more than 1, so bounds are 1 where noise does not fool the tracker."""
+    data = prepared([(u, s, 0) for u in range(30_000) for s in range(1, 32)], 31, 1, 31)
+    outcome = MECHANISMS["mmbpc"](data, setting(rho="400"), 1, 1)
+    column = np.cumprod(np.r_[1.0, [(2 * k - 1) / (2 * k) for k in range(1, 31)]])
+    everyday = float((np.cumsum(column) ** 2).sum())
+    expected = everyday / (2 * 0.7 * 400) * np.cumsum(column**2)
+    assert outcome.variances[0] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["facebook", "criteo", "zipf"])
@@ -116,6 +130,23 @@ def test_the_oracle_takes_the_best_constant_bound() -> None:
     for bound in range(1, 8):
         outcome = bounded.constant_bound(bound)(data, setting(), 2, 1)
         assert best <= scores_of(outcome, data, setting()).wrmse_closed_form + 1e-9
+
+
+@pytest.mark.parametrize("each", [40, 700])
+def test_the_oracle_finds_large_bounds(each: int) -> None:
+    data = prepared([(u, 1, 0) for u in range(20) for _ in range(each)], 1, 1, each)
+    best = scores_of(bounded.oracle(data, setting(1), 2, 1), data, setting(1)).wrmse_closed_form
+    exact = bounded.constant_bound(each)(data, setting(1), 2, 1)
+    assert best <= scores_of(exact, data, setting(1)).wrmse_closed_form + 1e-9
+    nobody = prepared([], 3, 1, 1)
+    assert bounded.oracle(nobody, setting(3), 2, 1).bias.max() == 0
+
+
+def test_noise_has_nothing_to_do_with_the_data_of_the_same_seed() -> None:
+    data = Prepared(load_dataset("normal", 3, 1, 50))
+    noise = MECHANISMS["ipa"](data, setting(3), 1, 1).noise[0, 0]
+    drawn = np.random.default_rng(1).standard_normal(noise.size)
+    assert abs(np.corrcoef(noise, drawn)[0, 1]) < 0.2
 
 
 def test_adsbpc_in_the_lab_is_the_released_mechanism() -> None:
@@ -174,12 +205,84 @@ def test_stream_doubles_its_bound_when_users_pass_it() -> None:
     assert len(_trees(quiet, setting(8), 3, 1)) == 1
 
 
-def test_the_published_sparse_vector_redraws_its_threshold() -> None:
-    """It is kept as it is on purpose: its bounds are real numbers and move."""
-    data = small("criteo")
-    outcome = PublishedAdsBPC(threshold=-1e9)(data, setting(), 2, 1)
-    assert np.isfinite(outcome.noise).all()
-    assert PublishedAdsBPC(quantile_only=True)(data, setting(), 2, 1).noise.shape[0] == 2
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_trees_of_stream_stay_within_their_budget(adjacency: Adjacency) -> None:
+    """All nodes of a tree that starts late, for every user with bound conversions in one leaf or,
+    under substitution, in two."""
+    slots, bound, rho = 11, 4, 0.01
+    for first in (1, 4, 8, 11):
+        leaves = slots - first + 1
+        nodes = dyadic_ranges(leaves)
+        matrix = np.array(
+            [[a <= leaf <= b for leaf in range(1, leaves + 1)] for a, b in nodes], dtype=float
+        )
+        users = [np.zeros(leaves), *(bound * row for row in np.eye(leaves))]
+        others = users if adjacency is Adjacency.SUBSTITUTE else users[:1]
+        largest = max(float(((matrix @ (a - b)) ** 2).sum()) for a in users for b in others)
+        scale = tree_scale(bound, leaves, rho, adjacency)
+        assert largest / (2 * scale**2) <= rho * (1 + 1e-9)
+
+
+def test_stream_spends_half_on_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And half on one sparse vector, whatever the number of doublings."""
+    budgets: list[float] = []
+    asked: list[Fraction] = []
+
+    def scale(bound: int, leaves: int, rho: float, adjacency: Adjacency) -> float:
+        budgets.append(rho)
+        return tree_scale(bound, leaves, rho, adjacency)
+
+    def epsilon(rho: Fraction) -> Fraction:
+        asked.append(rho)
+        return pure_epsilon(rho)
+
+    monkeypatch.setattr("adsbpc.lab.baselines.stream.tree_scale", scale)
+    monkeypatch.setattr("adsbpc.lab.baselines.stream.pure_epsilon", epsilon)
+    data = prepared([(u, s, 0) for u in range(4_000) for s in range(1, 9)], 8, 1, 8)
+    stream(data, setting(8, rho="50"), 1, 1)
+    assert sum(budgets) == pytest.approx(25)
+    assert asked == [25]
+
+
+class Scripted:
+    """A generator that tells which scales it was asked for, and draws nothing."""
+
+    def __init__(self) -> None:
+        self.scales: list[float] = []
+
+    def laplace(self, _middle: float, scale: float) -> float:
+        self.scales.append(scale)
+        return 0.0
+
+
+def test_the_published_sparse_vector_is_the_listing() -> None:
+    """Noise 4k/epsilon on queries, 2/epsilon on a threshold that is drawn after each report."""
+    rng = Scripted()
+    watch = _Watch(50, 0.5, 2, rng)  # type: ignore[arg-type]
+    assert [watch.passes(query) for query in (10, 60, 60, 60)] == [False, True, True, False]
+    threshold, query = 2 / 0.5, 4 * 2 / 0.5
+    assert rng.scales == [threshold, query, query, threshold, query, threshold]
+
+
+def test_the_published_quantile_leaves_out_the_first_interval() -> None:
+    """{1, 2} can come out below 2, {2, 2} never: its support depends on the data."""
+    lowest = {}
+    for name, counts in (("apart", (1, 2)), ("together", (2, 2))):
+        rows = [(user, 1, 0) for user, count in enumerate(counts) for _ in range(count)]
+        data = prepared(rows, 1, 1, 5)
+        found = [
+            _Bounds(PublishedAdsBPC(), data, 1.0, np.random.default_rng(seed)).all()[0]
+            for seed in range(200)
+        ]
+        lowest[name] = min(found)
+    assert lowest["apart"] < 2 <= lowest["together"]
+
+
+def test_published_bounds_keep_whole_conversions() -> None:
+    """A bound between 1 and 2 keeps two conversions and is charged for less."""
+    data = prepared([(u, 1, 0) for u in range(40) for _ in range(2)], 1, 1, 5)
+    outcome = PublishedAdsBPC(quantile_only=True, percent=0.01)(data, setting(1), 30, 1)
+    assert set(np.unique(outcome.bias)) <= {0.0, -40.0}
 
 
 def test_scores_of_known_errors() -> None:

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from adsbpc.errors import WorkloadError
 from adsbpc.lab.baselines import strategies
 from adsbpc.lab.baselines.strategies import Strategy, query_matrix
 from adsbpc.model import Adjacency
@@ -54,7 +55,24 @@ def test_global_sensitivity_is_the_largest_distance(
     assert claimed == pytest.approx(largest)
 
 
-@pytest.mark.parametrize("name", ["identity", "square_root", "optimal"])
+@pytest.mark.parametrize("publishers", [1, 2])
+def test_a_user_may_move_between_days_of_one_publisher(publishers: int) -> None:
+    """For sliding windows the best strategy has columns that point away from each other."""
+    matrix = made("optimal", sliding_windows(31, 7)).matrix
+    cells = [np.eye(1, 31, slot).T @ np.eye(1, publishers, p) for slot in range(31)
+             for p in range(publishers)]  # fmt: skip
+    largest = max(float(np.linalg.norm(matrix @ (a - b))) for a in cells for b in cells)
+    claimed = strategies.global_sensitivity(matrix, 1, publishers, Adjacency.SUBSTITUTE)
+    assert largest > sqrt(2) * 1.05
+    assert claimed == pytest.approx(largest)
+
+
+def test_daily_sensitivity_is_refused_where_it_is_not_known() -> None:
+    with pytest.raises(WorkloadError, match="negative entries"):
+        strategies.daily_sensitivity(np.array([[1.0, -1.0]]), 1, Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize("name", ["identity", "square_root"])
 @pytest.mark.parametrize("publishers", [1, 2])
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_daily_sensitivity_is_the_largest_distance(

@@ -8,14 +8,11 @@ from math import ceil
 import numpy as np
 
 from adsbpc.lab.baselines import strategies
-from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
+from adsbpc.lab.evaluation import NOISE_STREAM, LabMechanism, Outcome, Prepared, Reals, Setting
 from adsbpc.mechanisms import AdsBPC, State, planned
 from adsbpc.model import UNITS_PER_CONVERSION, Guarantee
 from adsbpc.model.release_spec import AdsBPCSection
 from adsbpc.privacy import SeededRandomness, totals_squared
-
-# No constant bound above this is tried in hindsight.
-_LARGEST_BOUND = 512
 
 
 def adsbpc(section: AdsBPCSection) -> LabMechanism:
@@ -29,9 +26,7 @@ def _adsbpc(
     mechanism = _plan(section, data, setting)
     bias, noise, variances = [], [], []
     for trial in range(trials):
-        randomness, state = SeededRandomness(trial_seed(seed, trial)), State()
-        for _ in range(setting.slots):
-            _, state = mechanism.release(state, data, randomness)
+        state = _all_slots(mechanism, data, trial_seed(seed, trial))
         kept = data.capped([bound * UNITS_PER_CONVERSION for bound in state.bounds])
         values = np.array(state.values, dtype=np.float64) / UNITS_PER_CONVERSION
         bias.append(setting.workload.answers(kept - data.truth))
@@ -39,6 +34,13 @@ def _adsbpc(
         scales = np.array(state.scales) / UNITS_PER_CONVERSION
         variances.append(setting.workload.variances(scales**2))
     return Outcome(np.array(bias), np.array(noise), np.array(variances))
+
+
+def _all_slots(mechanism: AdsBPC, data: Prepared, seed: int) -> State:
+    randomness, state = SeededRandomness(seed), State()
+    for _ in range(mechanism.slots):
+        _, state = mechanism.release(state, data, randomness)
+    return state
 
 
 def trial_seed(seed: int, trial: int) -> int:
@@ -62,7 +64,19 @@ def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
 
     NOT PRIVATE: the bound is read from the data. It is the opponent to beat.
     """
-    best = min(_candidates(data), key=lambda bound: _expected(bound, data, setting))
+    tried: dict[int, float] = {}
+
+    def expected(bound: int) -> float:
+        if bound not in tried:
+            tried[bound] = _expected(bound, data, setting)
+        return tried[bound]
+
+    grid = _candidates(data)
+    place = grid.index(min(grid, key=expected))
+    # Between the neighbours of the best one on the grid, which is coarse for large bounds.
+    low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+    step = max(1, (high - low) // 50)
+    best = min({*range(low, high + 1, step), grid[place]}, key=expected)
     return _constant(best, data, setting, trials, seed)
 
 
@@ -78,9 +92,9 @@ def _candidates(data: Prepared) -> list[int]:
          if data.user_totals(slot).size),
         default=1,
     )  # fmt: skip
-    most = min(_LARGEST_BOUND, ceil(largest / UNITS_PER_CONVERSION))
-    # Every small bound, and steps of a tenth further up.
-    steps = {int(1.1**power) for power in range(80)} | set(range(1, 33))
+    most = max(1, ceil(largest / UNITS_PER_CONVERSION))
+    # Every small bound, steps of a tenth further up, and the one that cuts nothing.
+    steps = {int(1.1**power) for power in range(200)} | set(range(1, 33)) | {most}
     return sorted(bound for bound in steps if bound <= most)
 
 
@@ -105,7 +119,7 @@ def _variances(bound: int, data: Prepared, setting: Setting) -> Reals:
 
 
 def _constant(bound: int, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, NOISE_STREAM])
     scales = np.sqrt(_slot_variances(bound, data, setting))
     drawn = rng.standard_normal((trials, setting.slots, len(data.publishers))) * scales[:, None]
     noise = np.array([setting.workload.answers(each) for each in drawn])
@@ -131,14 +145,12 @@ def matrix_bounded(data: Prepared, setting: Setting, trials: int, seed: int) -> 
     queries = strategies.query_matrix(setting.workload)
     bias, noise, variances = [], [], []
     for trial in range(trials):
-        randomness, state = SeededRandomness(trial_seed(seed, trial)), State()
-        for _ in range(setting.slots):
-            _, state = mechanism.release(state, data, randomness)
+        state = _all_slots(mechanism, data, trial_seed(seed, trial))
         kept = data.capped([bound * UNITS_PER_CONVERSION for bound in state.bounds])
         bias.append(setting.workload.answers(kept - data.truth))
         bounds = np.array(state.bounds, dtype=np.float64)
         answers = np.linalg.solve(strategy.matrix.T, (queries * bounds).T).T
-        rng = np.random.default_rng([seed, trial])
+        rng = np.random.default_rng([seed, NOISE_STREAM, trial])
         drawn = scale * rng.standard_normal((setting.slots, len(data.publishers)))
         noise.append(answers @ drawn)
         variances.append(scale**2 * (answers**2).sum(axis=1))

@@ -14,7 +14,7 @@ import numpy as np
 
 from adsbpc.lab.baselines import strategies
 from adsbpc.lab.baselines.strategies import Strategy
-from adsbpc.lab.evaluation import Outcome, Prepared, Setting
+from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Setting
 from adsbpc.model import UNITS_PER_CONVERSION
 
 
@@ -34,7 +34,7 @@ class GlobalSensitivity:
         scale = self.times * sensitivity / np.sqrt(2 * float(setting.rho))
         kept = data.totals_lifetime(largest * UNITS_PER_CONVERSION) / UNITS_PER_CONVERSION
         bias = setting.workload.answers(kept - data.truth)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng([seed, NOISE_STREAM])
         noise = scale * rng.standard_normal((trials, len(strategy.matrix), publishers))
         variances = scale**2 * (strategy.answers**2).sum(axis=1)
         return Outcome(bias[None], strategy.answers @ noise, variances[None])
@@ -46,5 +46,5 @@ IPA = GlobalSensitivity(lambda setting: strategies.identity(setting.workload))
 BINARY_TREE = GlobalSensitivity(lambda setting: strategies.binary_tree(setting.workload))
 # The matrix mechanism with the square root of the prefix sums.
 SQUARE_ROOT = GlobalSensitivity(lambda setting: strategies.square_root(setting.workload))
-# The matrix mechanism with the strategy that is best for the workload.
+# The matrix mechanism with the strategy that makes the weighted sum of squared errors least.
 OPTIMAL = GlobalSensitivity(lambda setting: strategies.optimal(setting.workload, setting.weights))

@@ -1,9 +1,10 @@
 """AdsBPC as its listings have it: FOR COMPARISON ONLY, it is not as private as it says.
 
-Algorithms 1 to 4 of the paper to the letter: real-valued bounds, a noisy threshold that is drawn
-anew after each report, a quantile that leaves out the first interval, sensitivity r for several
-publishers under substitution. `privacy/README.md` says what each of these costs. Nothing here can
-reach a ledger: it draws from a seeded generator.
+Algorithms 1 to 4 of the paper: real-valued bounds r with noise scaled to r, of which "the first r
+conversions" keep ceil(r); a noisy threshold that is drawn anew after each report; a quantile that
+leaves out the first interval; sensitivity r for several publishers under substitution.
+`privacy/README.md` says what each of these costs. Three things had to be decided: the list of
+bounds is appended to once a slot, a quantile without any interval is 1, no bound is below 0.001.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import ceil, sqrt, tanh
 import numpy as np
 from numpy.random import Generator
 
-from adsbpc.lab.evaluation import Outcome, Prepared, Setting
+from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Setting
 from adsbpc.model import UNITS_PER_CONVERSION
 
 
@@ -37,9 +38,9 @@ class PublishedAdsBPC:
         shape = setting.objective.scales(setting.workload, budget).variances
         bias, noise, variances = [], [], []
         for trial in range(trials):
-            rng = np.random.default_rng([seed, trial])
+            rng = np.random.default_rng([seed, NOISE_STREAM, trial])
             bounds = np.array(_Bounds(self, data, rho, rng).all())
-            kept = data.capped([ceil(bound * UNITS_PER_CONVERSION) for bound in bounds])
+            kept = data.capped([ceil(bound) * UNITS_PER_CONVERSION for bound in bounds])
             slot_variances = shape * bounds**2
             drawn = rng.standard_normal(kept.shape) * np.sqrt(slot_variances)[:, None]
             bias.append(setting.workload.answers(kept - data.truth))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adsbpc.errors import WorkloadError
 from adsbpc.lab.evaluation import Reals
 from adsbpc.model import Adjacency
 from adsbpc.workloads import RangeSums
@@ -89,7 +90,7 @@ def square_root(workload: RangeSums) -> Strategy:
 
 
 def optimal(workload: RangeSums, weights: Reals) -> Strategy:
-    """The strategy with unit columns that makes the weighted squared error least.
+    """The strategy with unit columns that makes the weighted sum of squared errors least.
 
     With M = Q^T diag(weights^2) Q and X = B^T B this is: least tr(M X^-1) over diag X <= 1. Its
     dual has one variable a column; v <- diag((V^1/2 M V^1/2)^1/2) is a fixed point iteration for
@@ -129,25 +130,27 @@ def global_sensitivity(
     B X, in L2.
 
     A user is a mixture of users with all conversions in one cell, and a norm is convex, so the
-    extremes are single cells: one that appears, or one that turns into another.
+    extremes are single cells: one that appears, or one that turns into another, on another slot of
+    the same publisher or on any slot of another one.
     """
     norms = (matrix**2).sum(axis=0)
     squared = norms.max()
     if adjacency is Adjacency.SUBSTITUTE:
+        gram = matrix.T @ matrix
+        squared = max(squared, (norms[:, None] + norms[None, :] - 2 * gram).max())
         if publishers > 1:
-            squared = 2 * norms.max()
-        else:
-            gram = matrix.T @ matrix
-            squared = max(squared, (norms[:, None] + norms[None, :] - 2 * gram).max())
+            squared = max(squared, 2 * norms.max())
     return float(largest_user * np.sqrt(squared))
 
 
 def daily_sensitivity(matrix: Reals, publishers: int, adjacency: Adjacency) -> float:
-    """The same for a user who contributes up to 1 on every slot, with B >= 0.
+    """The same for a user who contributes up to 1 on every slot, for B >= 0 alone.
 
     All at one publisher on every slot is the worst that can appear: ||B 1||. Under substitution
     another user takes its place at another publisher.
     """
+    if (matrix < 0).any():
+        raise WorkloadError("a strategy with negative entries: its daily sensitivity is not known")
     squared = float((matrix.sum(axis=1) ** 2).sum())
     factor = 2 if adjacency is Adjacency.SUBSTITUTE and publishers > 1 else 1
     return float(np.sqrt(factor * squared))

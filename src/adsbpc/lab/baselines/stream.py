@@ -21,7 +21,7 @@ import numpy as np
 
 from adsbpc.lab.baselines.bounded import trial_seed
 from adsbpc.lab.baselines.strategies import dyadic_pieces
-from adsbpc.lab.evaluation import Outcome, Prepared, Reals, Setting
+from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Reals, Setting
 from adsbpc.model import UNITS_PER_CONVERSION, Adjacency
 from adsbpc.privacy import SeededRandomness, SparseVector, counts_are_monotone, pure_epsilon
 
@@ -36,14 +36,25 @@ class _Tree:
 
 def stream(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     most = max(1, ceil(log2(data.dataset.largest_user)))
-    tree_rho = float(setting.rho) / 2 / (most + 1)
+    tree_rho = float(setting.rho) / 2 / trees_at_most(most)
     outcomes = [
         _one(data, setting, tree_rho, _trees(data, setting, most, trial_seed(seed, trial)),
-             np.random.default_rng([seed, trial]))
+             np.random.default_rng([seed, NOISE_STREAM, trial]))
         for trial in range(trials)
     ]  # fmt: skip
     bias, noise, variances = (np.array(part) for part in zip(*outcomes, strict=True))
     return Outcome(bias, noise, variances)
+
+
+def trees_at_most(reports: int) -> int:
+    """The first one, and one more for each report."""
+    return reports + 1
+
+
+def tree_scale(bound: int, leaves: int, rho: float, adjacency: Adjacency) -> float:
+    """Noise of a node: each leaf is in one node of every level."""
+    factor = 2 if adjacency is Adjacency.SUBSTITUTE else 1
+    return bound * sqrt(factor * leaves.bit_length() / (2 * rho))
 
 
 def _trees(data: Prepared, setting: Setting, most: int, seed: int) -> list[_Tree]:
@@ -80,10 +91,7 @@ def _one(
     for tree in trees:
         kept = data.totals_lifetime(tree.bound * UNITS_PER_CONVERSION) / UNITS_PER_CONVERSION
         sums.append(np.vstack([np.zeros(publishers), np.cumsum(kept, axis=0)]))
-        leaves = slots - tree.first + 1
-        levels = leaves.bit_length()
-        factor = 2 if setting.adjacency is Adjacency.SUBSTITUTE else 1
-        scales.append(tree.bound * sqrt(factor * levels / (2 * rho)))
+        scales.append(tree_scale(tree.bound, slots - tree.first + 1, rho, setting.adjacency))
         nodes.append({})
 
     def noise_of(k: int, pieces: list[tuple[int, int]]) -> Reals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.lab.reproduction.published import published
@@ -47,6 +48,12 @@ class Size:
     synthetic_users: int | None = 100_000
     criteo_users: int | None = None
 
+    @property
+    def crowds(self) -> tuple[int, ...]:
+        """Around the number of people in the synthetic sets, a tenth and ten times of it."""
+        usual = self.synthetic_users or 1_000_000
+        return tuple(max(10, users) for users in (usual // 10, usual, 10 * usual) if users <= 10**6)
+
     def users(self, dataset: str) -> int | None:
         if dataset in SYNTHETIC:
             return self.synthetic_users
@@ -58,30 +65,25 @@ class Size:
         )
 
 
-def _prefix(size: Size) -> Experiment:
-    points = [
-        Point(
-            size.run(dataset, mechanism), dataset,
-            published("prefix_wrmse", dataset, "n=31 rho=1", mechanism),
-        )
-        for dataset in ALL_DATASETS
-        for mechanism in EVERYTHING
-    ]  # fmt: skip
-    title = "Prefix sums, n = 31, rho = 1: weighted root mean squared error"
-    return Experiment("prefix", title, "wrmse", tuple(points))
+def _printed(
+    name: str, title: str, metric: str, table: str, setting: str, datasets: tuple[str, ...],
+    unit: float = 1.0, **changes: Any,
+) -> Callable[[Size], Experiment]:  # fmt: skip
+    """A table of the paper with a row a dataset and a column a mechanism."""
 
+    def made(size: Size) -> Experiment:
+        points = [
+            Point(
+                replace(size.run(dataset, mechanism), **changes),
+                dataset,
+                published(table, dataset, setting, mechanism),
+            )
+            for dataset in datasets
+            for mechanism in EVERYTHING
+        ]
+        return Experiment(name, title, metric, tuple(points), unit)
 
-def _sliding(size: Size) -> Experiment:
-    points = [
-        Point(
-            replace(size.run(dataset, mechanism), queries="sliding"), dataset,
-            published("sliding_maxvar_1e4", dataset, "n=31 rho=1", mechanism),
-        )
-        for dataset in ALL_DATASETS
-        for mechanism in EVERYTHING
-    ]  # fmt: skip
-    title = "Sliding windows of 7 days, n = 31, rho = 1: largest variance, in units of 10,000"
-    return Experiment("sliding", title, "max_variance", tuple(points), unit=1e4)
+    return made
 
 
 def _budgets(size: Size) -> Experiment:
@@ -100,31 +102,6 @@ def _days(size: Size) -> Experiment:
         for mechanism in EVERYTHING
     ]
     return Experiment("days", "Criteo, rho = 1, by number of days", "wrmse", tuple(points))
-
-
-def _year(size: Size) -> Experiment:
-    points = [
-        Point(
-            replace(size.run(dataset, mechanism), slots=365, copies=5), dataset,
-            published("n365_wrmse", dataset, "n=365 rho=1 data x5", mechanism),
-        )
-        for dataset in TUNED
-        for mechanism in EVERYTHING
-    ]  # fmt: skip
-    title = "A year of days with the data five times over, rho = 1"
-    return Experiment("n365", title, "wrmse", tuple(points))
-
-
-def _time(size: Size) -> Experiment:
-    points = [
-        Point(
-            size.run(dataset, mechanism), dataset,
-            published("seconds", dataset, "n=31 rho=1", mechanism),
-        )
-        for dataset in TUNED
-        for mechanism in EVERYTHING
-    ]  # fmt: skip
-    return Experiment("time", "Seconds for one trial", "seconds", tuple(points))
 
 
 def _tuning(
@@ -195,6 +172,17 @@ def _facebook(size: Size) -> Experiment:
     return Experiment("facebook", title, "wrmse", tuple(points))
 
 
+def _people(size: Size) -> Experiment:
+    """Noise does not depend on how many people there are, and what a bound cuts does."""
+    points = [
+        Point(replace(size.run("zipf", mechanism), users=users), str(users), None)
+        for users in size.crowds
+        for mechanism in EVERYTHING
+    ]
+    title = "Zipf, n = 31, rho = 1, by number of people"
+    return Experiment("people", title, "wrmse", tuple(points))
+
+
 def _doubled(size: Size) -> Experiment:
     """The matrix mechanism charged twice the sensitivity that it needs, as the paper may have."""
     points = []
@@ -208,14 +196,27 @@ def _doubled(size: Size) -> Experiment:
 
 
 EXPERIMENTS: dict[str, Callable[[Size], Experiment]] = {
-    "prefix": _prefix,
-    "sliding": _sliding,
+    "prefix": _printed(
+        "prefix", "Prefix sums, n = 31, rho = 1: weighted root mean squared error", "wrmse",
+        "prefix_wrmse", "n=31 rho=1", ALL_DATASETS,
+    ),
+    "sliding": _printed(
+        "sliding",
+        "Sliding windows of 7 days, n = 31, rho = 1: largest variance, in units of 10,000",
+        "max_variance", "sliding_maxvar_1e4", "n=31 rho=1", ALL_DATASETS, 1e4, queries="sliding",
+    ),
+    "people": _people,
     "doubled": _doubled,
     "facebook": _facebook,
     "budgets": _budgets,
     "days": _days,
-    "n365": _year,
-    "time": _time,
+    "n365": _printed(
+        "n365", "A year of days with the data five times over, rho = 1", "wrmse", "n365_wrmse",
+        "n=365 rho=1 data x5", TUNED, slots=365, copies=5,
+    ),
+    "time": _printed(
+        "time", "Seconds for one trial", "seconds", "seconds", "n=31 rho=1", TUNED
+    ),
     "shares": _tuning(
         "shares", "lambda", "Share lambda of the budget for bounds", (0.5, 0.4, 0.3, 0.2, 0.1),
         "lambda", lambda x: {"share_measurement": 1 - x}, _shares,

@@ -41,7 +41,8 @@ def page_of(
 
 
 def _table(rows: list[dict[str, Any]], with_errors: bool) -> str:
-    """A line a setting, a column a mechanism: ours, its standard error, and the printed figure."""
+    """A line a setting, a column a mechanism: ours, its standard error, in square brackets the
+    mean of roots, and the printed figure."""
     mechanisms = list(dict.fromkeys(row["mechanism"] for row in rows))
     cells = {(row["setting"], row["mechanism"]): row for row in rows}
     lines = [
@@ -60,6 +61,8 @@ def _cell(row: dict[str, Any] | None, with_errors: bool) -> str:
     text = _number(row["value"])
     if with_errors and row["wrmse_stderr"]:
         text += f" ± {row['wrmse_stderr']:.2g}"
+    if with_errors and row["published"] is not None:
+        text += f" [{_number(row['wrmse_mean_of_roots'])}]"
     if row["published"] is not None:
         text += f" ({_number(row['published'])})"
     return text
@@ -71,13 +74,15 @@ def _number(value: float) -> str:
 
 def _optimality(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| days | solver | closed form | difference | largest / mean off-diagonal | printed |",
-        "|---|---|---|---|---|---|",
+        "| days | adjacency | solver | closed form | difference | largest / mean off-diagonal "
+        "| printed |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row['slots']} | {row['solver']:,.3f} | {row['closed_form']:,.3f} | "
-        f"{row['difference']:.0e} | {row['largest_off_diagonal']:.0e} / "
-        f"{row['mean_off_diagonal']:.0e} | {row['published']:,.2f} |"
+        f"| {row['slots']} | {row['adjacency']} | {row['solver']:,.3f} | "
+        f"{row['closed_form']:,.3f} | {row['difference']:.0e} | "
+        f"{row['largest_off_diagonal']:.0e} / {row['mean_off_diagonal']:.0e} | "
+        f"{'' if row['published'] is None else _number(row['published'])} |"
         for row in rows
     ]
     return "\n".join(lines)
