@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from adsbpc.campaign import Campaign, Released, attribute, contributed
-from adsbpc.cli.console import notes, results, stoppable
+from adsbpc.cli.console import counted, notes, results, stoppable
 from adsbpc.cli.release import progress
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
@@ -80,9 +80,10 @@ def _truth(spec: CampaignSpec) -> dict[str, float]:
 def _promise(report: Report, released: list[Released]) -> str:
     bounds = [one.release.bound for one in released]
     low, high = min(bounds), max(bounds)
+    most = counted(low, "conversion") if low == high else f"{low} to {high} conversions"
     return (
         "The presence of any one person is hidden with (epsilon = "
         f"{rounded_up(report.promise.epsilon)}, delta = {report.promise.delta:g}). One person "
-        f"counted for at most {low if low == high else f'{low} to {high}'} conversions a day; "
+        f"counted for at most {most} a day; "
         "intervals cover the noise, not what that cuts off."
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 lab = typer.Typer(
-    help="Compare mechanisms on the same data, and reproduce the paper's evaluation.",
+    help="Compare mechanisms; run the paper's evaluation again.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -42,45 +42,6 @@ def root(
 
 
 @app.command()
-def attribute(
-    file: CampaignFile,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Parquet file for the credits.")
-    ],
-    quarantine: Annotated[
-        Path | None,
-        typer.Option("--quarantine", metavar="FILE", help="Parquet file for the bad rows."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write credits BEFORE privacy, for debugging.
-
-    The file holds personal data: one row per user, conversion and publisher, without any noise.
-    Keep it where raw events may be kept, and publish nothing from it.
-    """
-    from adsbpc.cli.attribute import run
-
-    run(file, out, quarantine, as_json)
-
-
-@app.command()
-def plan(
-    file: CampaignFile,
-    bound: Annotated[
-        int,
-        typer.Option(
-            min=1, max=1_000_000, help="Conversions per person and slot to show errors for."
-        ),
-    ] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Show the promise, the split of the budget and the expected errors, before any data."""
-    from adsbpc.cli.plan import run
-
-    run(file, bound, as_json)
-
-
-@app.command()
 def init(
     file: Annotated[
         Path, typer.Argument(metavar="[FILE]", help="Where to write it.", show_default=True)
@@ -100,6 +61,26 @@ def init(
     from adsbpc.cli.init import run
 
     run(file, name, advertiser, start, slots, publishers or ["P-1", "P-2"], as_json)
+
+
+@app.command()
+def plan(
+    file: CampaignFile,
+    bound: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1_000_000, help="Conversions per person and slot to show errors for."
+        ),
+    ] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Show the promise and the errors to expect, before data.
+
+    Also how the budget is split, and what each part of it buys.
+    """
+    from adsbpc.cli.plan import run
+
+    run(file, bound, as_json)
 
 
 @app.command()
@@ -140,7 +121,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show which slots are released, what is spent and left, and the bound in force."""
+    """Show what is released, what is spent and left."""
     from adsbpc.cli.status import run
 
     run(file, verify, as_json)
@@ -166,10 +147,32 @@ def report(
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
 ) -> None:
-    """Show released values with intervals, or write them to a page or a file."""
+    """Show or write released values with intervals."""
     from adsbpc.cli.report import run
 
     run(file, format_, out, level, adjusted, as_json)
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--directory", metavar="DIR", help="Where to write everything.")
+    ] = Path("demo"),
+    users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
+    slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
+    model: Annotated[
+        str, typer.Option(help="last_touch, first_touch, uniform, time_decay or position.")
+    ] = "uniform",
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Make up a month, release it, write a report.
+
+    Starting again in the same folder replaces the demo that is there.
+    """
+    from adsbpc.cli.demo import run
+
+    run(directory, users, slots, model, seed, as_json)
 
 
 @app.command()
@@ -189,25 +192,25 @@ def budget(
 
 
 @app.command()
-def demo(
-    directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="Where to write everything.")
-    ] = Path("demo"),
-    users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
-    slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
-    model: Annotated[
-        str, typer.Option(help="last_touch, first_touch, uniform, time_decay or position.")
-    ] = "uniform",
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
+def attribute(
+    file: CampaignFile,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Parquet file for the credits.")
+    ],
+    quarantine: Annotated[
+        Path | None,
+        typer.Option("--quarantine", metavar="FILE", help="Parquet file for the bad rows."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make up a month of events, release every day of it, and write a report.
+    """Write credits BEFORE privacy, for debugging.
 
-    Starting again in the same folder replaces the demo that is there.
+    The file holds personal data: one row per user, conversion and publisher, without any noise.
+    Keep it where raw events may be kept, and publish nothing from it.
     """
-    from adsbpc.cli.demo import run
+    from adsbpc.cli.attribute import run
 
-    run(directory, users, slots, model, seed, as_json)
+    run(file, out, quarantine, as_json)
 
 
 def main() -> None:
