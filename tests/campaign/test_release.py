@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sqlite3
-from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -75,120 +72,6 @@ def test_an_empty_slot_is_released_and_charged_like_any_other(file: Path) -> Non
     assert len(quiet.values) == 3
     assert [c.part for c in quiet.charges] == [c.part for c in busy.charges]
     assert Campaign.load(file).status().released == 5
-
-
-def test_published_files_that_went_missing_come_back(file: Path) -> None:
-    first = Campaign.load(file).release()
-    shutil.rmtree(file.parent / "adsbpc-releases")
-    Campaign.load(file).release()
-    assert published(file.parent) == {one.release.slot: one.text for one in first}
-
-
-def test_a_published_file_that_was_changed_is_refused(file: Path) -> None:
-    Campaign.load(file).release(1)
-    changed = file.parent / "adsbpc-releases" / "acme" / "spring" / "0001.json"
-    changed.write_text(changed.read_text().replace("opendp", "0pendp"))
-    with pytest.raises(LedgerError, match=r"0001\.json: is not what the ledger says"):
-        Campaign.load(file).release(1)
-    assert "0001.json" in str(Campaign.load(file).verify().problem)
-
-
-@pytest.mark.parametrize("name", ["spring.toml", "summer.toml"])
-def test_a_deleted_ledger_is_no_fresh_budget(file: Path, name: str) -> None:
-    """Neither for the campaign itself nor for another one of the same scope."""
-    Campaign.load(file).release(through="2026-03-02")
-    (file.parent / "ledger.sqlite").unlink()
-    if name == "summer.toml":
-        file = file.rename(file.with_name(name))
-        edit(file, 'name = "spring"', 'name = "summer"')
-    for act in (Campaign.load(file).release, Campaign.load(file).status):
-        with pytest.raises(LedgerError, match=r"A lost ledger counts as spent: restore it"):
-            act()
-    assert not (file.parent / "ledger.sqlite").exists()
-
-
-def test_another_ledger_is_no_fresh_budget(file: Path) -> None:
-    Campaign.load(file).release(1)
-    edit(file, 'location = "ledger.sqlite"', 'location = "other.sqlite"')
-    with pytest.raises(LedgerError, match=r"has no such scope.* or put \[ledger\] location back"):
-        Campaign.load(file).release()
-    # Nor one in which the same scope was begun afresh, elsewhere.
-    elsewhere = write_campaign(file.parent / "elsewhere")
-    Campaign.load(elsewhere).release(1)
-    shutil.copy(elsewhere.parent / "ledger.sqlite", file.parent / "other.sqlite")
-    with pytest.raises(LedgerError, match="is older than that, or another one"):
-        Campaign.load(file).release()
-
-
-def test_a_ledger_from_an_old_backup_is_refused(file: Path) -> None:
-    Campaign.load(file).release(1)
-    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
-    Campaign.load(file).release(2)
-    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
-    for act in (Campaign.load(file).release, Campaign.load(file).status):
-        with pytest.raises(LedgerError, match=r"had 10 entries, .* is older than that"):
-            act()
-    assert "is older than that" in str(Campaign.load(file).verify().problem)
-
-
-def test_a_rollback_is_seen_by_every_campaign_of_the_scope(file: Path) -> None:
-    """Restoring a backup from before another campaign's releases would refund them."""
-    edit(file, "rho = 1.0", "rho = 1.0\nscope_rho = 2.0")
-    Campaign.load(file).release(1)
-    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
-    second, third = file.with_name("summer.toml"), file.with_name("autumn.toml")
-    for other in (second, third):
-        name = f'name = "{other.stem}"'
-        other.write_text(file.read_text().replace('name = "spring"', name))
-    Campaign.load(second).release()
-    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
-    for other in (file, second, third):
-        with pytest.raises(LedgerError, match="is older than that"):
-            Campaign.load(other).release()
-
-
-def test_a_forked_ledger_is_refused(file: Path) -> None:
-    """Another folder drew the same slot again from a copy of the ledger."""
-    Campaign.load(file).release(1)
-    elsewhere = file.parent.parent / "elsewhere"
-    shutil.copytree(file.parent, elsewhere)
-    Campaign.load(file).release(2)
-    Campaign.load(elsewhere / file.name).release(2)
-    shutil.copy(elsewhere / "ledger.sqlite", file.parent / "ledger.sqlite")
-    with pytest.raises(LedgerError, match="or another one"):
-        Campaign.load(file).release(3)
-
-
-def test_what_a_report_shows_is_remembered(file: Path) -> None:
-    """A slot that was committed and not published counts as published once it was shown."""
-    Campaign.load(file).release(1)
-    shutil.copy(file.parent / "ledger.sqlite", file.parent / "backup")
-    mark = file.parent / "adsbpc-releases" / "acme" / "ledger.json"
-    before = mark.read_text()
-    Campaign.load(file).release(2)
-    # As a crash right after the commit would have left it.
-    mark.write_text(before)
-    (mark.parent / "spring" / "0002.json").unlink()
-    assert len(Campaign.load(file).report().releases) == 2
-    shutil.copy(file.parent / "backup", file.parent / "ledger.sqlite")
-    with pytest.raises(LedgerError, match="is older than that"):
-        Campaign.load(file).release(2)
-
-
-def test_a_changed_amount_stops_releases(file: Path) -> None:
-    Campaign.load(file).release(1)
-    with closing(sqlite3.connect(file.parent / "ledger.sqlite")) as connection, connection:
-        connection.execute("DROP TRIGGER adsbpc_entries_no_update")
-        connection.execute("UPDATE adsbpc_entries SET pico_rho = 0 WHERE kind = 'charge'")
-    with pytest.raises(LedgerError, match="Release nothing more"):
-        Campaign.load(file).release()
-
-
-def test_a_mark_that_cannot_be_read_is_refused(file: Path) -> None:
-    Campaign.load(file).release(1)
-    (file.parent / "adsbpc-releases" / "acme" / "ledger.json").write_text("{")
-    with pytest.raises(LedgerError, match=r"ledger\.json: cannot be read"):
-        Campaign.load(file).release()
 
 
 def test_nothing_is_promised_before_the_first_release(file: Path) -> None:
