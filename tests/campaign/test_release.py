@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
-from adsbpc.campaign import attribute, contributed, release_slot, start
+from adsbpc.campaign import Running, attribute, contributed, release_slot, start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
+from adsbpc.mechanisms import State
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
-from adsbpc.privacy import SeededRandomness
+from adsbpc.privacy import SecureRandomness, SeededRandomness
 from tests.campaign.files import edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
 
@@ -216,6 +217,29 @@ def test_seeded_noise_never_reaches_the_ledger(file: Path) -> None:
     engine.close()
     assert not ledger.exists()
     assert published(file.parent) == {}
+
+
+def test_a_slot_that_somebody_commits_meanwhile_is_returned(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right before the state is read, another process releases the same slot."""
+    spec = load_spec(file)
+    running = start(spec, Ledger(spec.ledger.location, spec.directory))
+    read = Running.state
+    others: list[str] = []
+
+    def slow_state(self: Running) -> State:
+        if not others:
+            others.append("")
+            others[0] = Campaign.load(file).release(1)[0].text
+        return read(self)
+
+    monkeypatch.setattr(Running, "state", slow_state)
+    engine = open_test_engine("duckdb")
+    released = release_slot(running, 1, lambda: engine, SecureRandomness())
+    engine.close()
+    assert released.replayed
+    assert released.text == others[0]
 
 
 def test_counts_for_the_operator_are_not_in_the_release(file: Path) -> None:

@@ -150,11 +150,12 @@ def release_slot(
     spec, ledger, published = running.spec, running.ledger, running.published
 
     # 1. If the slot is committed, return what was stored: never draw again.
+    state = running.state()
+    # Asked for after the state: whoever commits the slot in between is seen here.
     stored = ledger.release(*running.key, slot) if ledger.exists() else None
     if stored is not None:
         published.publish(slot, stored)
         return Released(stored, replayed=True)
-    state = running.state()
     if slot != state.next_slot:
         raise ReleaseError(
             f"slot {slot}: slots are released in order, and slot {state.next_slot} is next. "
