@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.errors import ContributionError
+from adsbpc.privacy.filter import Terms
 
 Integers = NDArray[np.int64]
 
@@ -24,6 +25,9 @@ L2_PARTS = 2**20
 
 # Some six million conversions; squares of what a bound allows stay within 128 bits.
 LARGEST_BOUND = 2**42
+
+# Larger needs count as this one, so that nothing leaves 128 bits.
+LARGEST_NEED = 2**120
 
 
 class Contributions(Protocol):
@@ -50,6 +54,25 @@ class Contributions(Protocol):
     def totals_lifetime(self, bound: int) -> Integers:
         """Weight per slot and publisher with each user's first conversions over all slots kept up
         to exactly the bound."""
+
+
+class Accounts(Protocol):
+    """Contributions with books for every user: what was asked for, kept and spent so far.
+
+    Slots are gone through in order, once each: `needs`, if at all, and then `admit`.
+    """
+
+    slots: int
+    publishers: tuple[str, ...]
+
+    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
+        """Users by need: the cost that everything they asked for so far would have with
+        multipliers of 1, this slot included; `costs` are G_t1 .. G_tt. Entry i counts edges[i-1] <
+        need <= edges[i], and one more entry counts what is above the last edge."""
+
+    def admit(self, terms: Terms) -> list[int]:
+        """Weight per publisher that the filter keeps of the slot, and last what it cut, as far as
+        the filter lets that be counted."""
 
 
 def check_slot(slot: int, slots: int) -> None:

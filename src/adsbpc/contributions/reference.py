@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 
-from adsbpc.contributions.interface import L2_PARTS
+from adsbpc.contributions.interface import L2_PARTS, LARGEST_NEED
+from adsbpc.privacy.filter import LARGEST_CELL, Account, Terms, admit
 
 
 @dataclass(frozen=True)
@@ -83,3 +84,55 @@ def totals_lifetime(
         for row, weight in _keep_first(sorted(mine, key=lambda row: row.slot), bound):
             sums[row.slot - 1][row.publisher] += weight
     return sums
+
+
+@dataclass
+class _User:
+    asked: dict[tuple[int, int], int] = field(default_factory=dict)
+    need: int = 0
+    account: Account = field(default_factory=Account)
+
+
+class ReferenceAccounts:
+    """Personal budgets, one user at a time, with Python's integers."""
+
+    def __init__(self, rows: Iterable[Row], slots: int, publishers: tuple[str, ...]) -> None:
+        self.slots, self.publishers = slots, publishers
+        self.users: dict[str, _User] = defaultdict(_User)
+        self._rows = list(rows)
+        self._slot = 0
+
+    def _open(self, costs: Sequence[int]) -> None:
+        if len(costs) == self._slot:
+            return
+        self._slot = len(costs)
+        for row in self._rows:
+            if row.slot == self._slot and row.weight > 0:
+                asked, cell = self.users[row.user].asked, (row.slot, row.publisher)
+                asked[cell] = min(asked.get(cell, 0) + row.weight, LARGEST_CELL)
+        for user in self.users.values():
+            for (slot, publisher), weight in user.asked.items():
+                if slot == self._slot:
+                    before = sum(
+                        costs[s - 1] * user.asked.get((s, publisher), 0) for s in range(1, slot)
+                    )
+                    user.need += 2 * weight * before + costs[-1] * weight**2
+            user.need = min(user.need, LARGEST_NEED)
+
+    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> list[int]:
+        self._open(costs)
+        counts = [0] * (len(edges) + 1)
+        for user in self.users.values():
+            counts[sum(edge < user.need for edge in edges)] += 1
+        return counts
+
+    def admit(self, terms: Terms) -> list[int]:
+        self._open(terms.costs)
+        totals = [0] * (len(self.publishers) + 1)
+        for user in self.users.values():
+            mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
+            for column, weight in admit(
+                user.account, mine, len(self.publishers), terms
+            ).items():
+                totals[column] += weight
+        return totals

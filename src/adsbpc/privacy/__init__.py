@@ -1,4 +1,4 @@
-"""THE AUDITED ROOM: noise, sensitivity, quantile, sparse vector, histogram, accounting.
+"""THE AUDITED ROOM: noise, sensitivity, quantile, sparse vector, histogram, filter, accounting.
 
 No dataframe, no web, no command line, no clock, no files. README.md beside this file maps each
 claim to the function that makes it and to the test that would fail.
@@ -17,35 +17,77 @@ from adsbpc.privacy.accounting import (
     pure_epsilon,
     rho_of,
 )
-from adsbpc.privacy.gaussian import Noisy, noisy_histogram, noisy_totals
+from adsbpc.privacy.filter import (
+    LARGEST_CELL,
+    LIMIT,
+    MOST_COLUMNS,
+    PARTS,
+    Account,
+    Terms,
+    admit,
+    cost,
+    largest_parts,
+)
+from adsbpc.privacy.gaussian import (
+    Noisy,
+    NoisyRow,
+    noisy_histogram,
+    noisy_row,
+    noisy_totals,
+    row_scale,
+)
 from adsbpc.privacy.quantile import private_quantile, unbounded_quantile
 from adsbpc.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
-from adsbpc.privacy.sensitivity import counts_are_monotone, histogram_squared, totals_squared
+from adsbpc.privacy.sensitivity import (
+    counts_are_monotone,
+    filtered_squared,
+    histogram_squared,
+    totals_squared,
+)
 from adsbpc.privacy.sparse_vector import SparseVector, sparse_vector_scales
+from adsbpc.privacy.strategies import Strategy, identity, optimised, square_root, toeplitz
 
 __all__ = [
+    "LARGEST_CELL",
+    "LIMIT",
+    "MOST_COLUMNS",
+    "PARTS",
+    "Account",
     "Noisy",
+    "NoisyRow",
     "Randomness",
     "SecureRandomness",
     "SeededRandomness",
     "SparseVector",
+    "Strategy",
+    "Terms",
+    "admit",
     "composed",
+    "cost",
     "counts_are_monotone",
     "epsilon_of",
     "epsilon_of_gaussian",
     "exact_rho",
     "exponential_cost",
     "exponential_epsilon",
+    "filtered_squared",
     "gaussian_cost",
     "gaussian_scale",
     "histogram_squared",
+    "identity",
+    "largest_parts",
     "noisy_histogram",
+    "noisy_row",
     "noisy_totals",
+    "optimised",
     "private_quantile",
     "pure_cost",
     "pure_epsilon",
     "rho_of",
+    "row_scale",
     "sparse_vector_scales",
+    "square_root",
+    "toeplitz",
     "totals_squared",
     "unbounded_quantile",
 ]

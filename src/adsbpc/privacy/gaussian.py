@@ -15,7 +15,8 @@ from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
 from adsbpc.privacy.randomness import Integers, Randomness, check_scale
-from adsbpc.privacy.sensitivity import histogram_squared, totals_squared
+from adsbpc.privacy.filter import LIMIT
+from adsbpc.privacy.sensitivity import filtered_squared, histogram_squared, totals_squared
 
 # Larger totals are cut off here, which leaves room for noise: a sum that wrapped around would show
 # the exact total. Cutting moves no two totals further apart, so the sensitivity stays, and unlike
@@ -57,6 +58,34 @@ def noisy_histogram(
     Formal guarantee: rho-zCDP.
     """
     return _noisy(counts, histogram_squared(adjacency), rho, randomness)
+
+
+@dataclass(frozen=True)
+class NoisyRow:
+    """A row of a strategy with noise: whole numbers of any width, and the scale of their noise."""
+
+    values: tuple[int, ...]
+    scale: float
+
+
+def row_scale(rho: Fraction, adjacency: Adjacency) -> float:
+    """The noise of every row, for users whose filter holds them to `LIMIT` over all rows.
+
+    Formal guarantee: all rows of a campaign together are rho-zCDP; those up to a slot at which
+    users were held to a smaller limit are (that limit / LIMIT) rho-zCDP.
+    """
+    return check_scale(gaussian_scale(filtered_squared(adjacency, LIMIT), rho))
+
+
+def noisy_row(sums: Sequence[int], scale: float, randomness: Randomness) -> NoisyRow:
+    """sum_s B_ts m_s X_s of every column, zeros included, with fresh noise. Python's integers do
+    not wrap around, so nothing is cut off."""
+    if not all(type(value) is int for value in sums):
+        raise PrivacyError("a row of a strategy that holds no whole numbers")
+    noise = randomness.gaussian(check_scale(scale), len(sums))
+    return NoisyRow(
+        tuple(value + int(drawn) for value, drawn in zip(sums, noise, strict=True)), scale
+    )
 
 
 def _noisy(

@@ -36,6 +36,16 @@ def histogram_squared(adjacency: Adjacency) -> int:
     return 2 if adjacency is Adjacency.SUBSTITUTE else 1
 
 
+def filtered_squared(adjacency: Adjacency, limit: int) -> int:
+    """Squared L2 sensitivity of all rows of a strategy together, where each user's filter keeps
+    || B z ||^2 <= limit.
+
+    Adding a user moves the rows by B z. Substituting one moves them by B z - B z', whose square is
+    ||B z||^2 + ||B z'||^2 - 2 z^T G z': at most twice the limit, because z, z' and G are >= 0.
+    """
+    return 2 * limit if adjacency is Adjacency.SUBSTITUTE else limit
+
+
 def counts_are_monotone(adjacency: Adjacency) -> bool:
     """Whether a user moves all counts "users with ..." the same way: only by being added."""
     return adjacency is Adjacency.ADD_REMOVE
