@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from adsbpc.campaign import attribute
-from adsbpc.contributions import EngineContributions
+from adsbpc.contributions import Books, EngineAccounts, EngineContributions
 from adsbpc.engines import Engine, open_engine
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.privacy import LIMIT, Terms, toeplitz
+from adsbpc.privacy.strategies import ONE
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 
@@ -105,18 +108,23 @@ def events_checked(data: Path) -> Measured:
     return _measured(floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine)))
 
 
-def _contributions(data: Path, memory: str) -> Measured:
-    """For every slot a histogram of users and the totals per publisher under a bound."""
-    engine = _open(memory)
+def _rows_by_slot(engine: Engine, data: Path) -> str:
     engine.view(
         "rows_by_slot",
         "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
         " publisher_index, weight"
         f" FROM read_parquet('{data}/contributions/*/*.parquet', hive_partitioning = true)",
     )
-    floor = _scan_seconds(engine, ["rows_by_slot"])
+    return "rows_by_slot"
+
+
+def _contributions(data: Path, memory: str) -> Measured:
+    """For every slot a histogram of users and the totals per publisher under a bound."""
+    engine = _open(memory)
+    relation = _rows_by_slot(engine, data)
+    floor = _scan_seconds(engine, [relation])
     publishers = tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS))
-    contributions = EngineContributions(engine, "rows_by_slot", SLOTS, publishers)
+    contributions = EngineContributions(engine, relation, SLOTS, publishers)
     edges = [k * UNITS_PER_CONVERSION for k in range(1, 11)]
 
     def every_slot() -> None:
@@ -133,6 +141,33 @@ def contributions_by_slot(data: Path) -> Measured:
 
 def contributions_by_slot_in_1gib(data: Path) -> Measured:
     return _contributions(data, "1GiB")
+
+
+def personal_budgets_by_slot(data: Path) -> Measured:
+    """For every slot everybody's need, what the filter keeps, and books that are written."""
+    engine = _open("3GiB")
+    relation = _rows_by_slot(engine, data)
+    floor = _scan_seconds(engine, [relation])
+    publishers = tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS))
+    strategy = toeplitz(SLOTS, 0.3)
+    edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
+
+    def every_slot() -> None:
+        earlier: tuple[Path, ...] = ()
+        for slot in range(1, SLOTS + 1):
+            new = Path(folder) / str(slot)
+            new.mkdir()
+            costs = tuple(map(int, strategy.gram[slot - 1, :slot]))
+            accounts = EngineAccounts(engine, relation, SLOTS, publishers, Books(earlier, new))
+            if slot in (1, 2, 4, 8, 16):
+                accounts.needs(costs, edges)
+            # Everybody may cost as much as some 140 conversions at different publishers.
+            accounts.admit(Terms(costs, 2_000, 500, LIMIT // 20 * 19, LIMIT))
+            accounts.close()
+            earlier += (new,)
+
+    with TemporaryDirectory(dir=data) as folder:
+        return _measured(floor, _seconds(every_slot))
 
 
 def scales_of_a_year_of_hours(data: Path) -> Measured:
@@ -154,6 +189,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         events_checked,
         contributions_by_slot,
         contributions_by_slot_in_1gib,
+        personal_budgets_by_slot,
         scales_of_a_year_of_hours,
     )
 }

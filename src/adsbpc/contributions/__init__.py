@@ -1,12 +1,19 @@
 """Contributions: credits as integer weights of (user, slot, publisher), and their aggregates."""
 
+from adsbpc.contributions.array_accounts import ArrayAccounts, CellIndex
 from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.contributions.engine import EngineContributions, contributions_sql
-from adsbpc.contributions.interface import Contributions
+from adsbpc.contributions.engine_accounts import Books, EngineAccounts
+from adsbpc.contributions.interface import Accounts, Contributions
 
 __all__ = [
+    "Accounts",
+    "ArrayAccounts",
     "ArrayContributions",
+    "Books",
+    "CellIndex",
     "Contributions",
+    "EngineAccounts",
     "EngineContributions",
     "contributions_sql",
 ]

@@ -134,6 +134,19 @@ class ArrayContributions:
         sums = np.bincount(self._user[:end], weights=self._weight[:end])
         return int(np.count_nonzero(sums > bound))
 
+    def cells(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Slot, user, publisher and weight of every cell above 0, in that order; users are
+        numbered from 0."""
+        if not self._user.size:
+            return self._slot, self._user, self._publisher, self._weight
+        users, publishers = int(self._user.max()) + 1, len(self.publishers)
+        key = (self._slot * users + self._user) * publishers + self._publisher
+        order = np.argsort(key, kind="stable")
+        begins = _starts(key[order])
+        weight = np.add.reduceat(self._weight[order], begins)
+        rows = order[begins][weight > 0]
+        return self._slot[rows], self._user[rows], self._publisher[rows], weight[weight > 0]
+
     def _sum(self, publisher: Integers, weight: Integers) -> Integers:
         # Sums of doubles are exact below 2**53, which the constructor made sure of.
         summed = np.bincount(publisher, weights=weight, minlength=len(self.publishers))

@@ -1,10 +1,11 @@
 """Personal budgets on an engine: the filter in SQL, with books in Parquet.
 
-The books of a slot are two files. `cells` has a row for each user and publisher of the slot:
-user_id, slot, publisher_index, asked, kept; the index after the last publisher counts what was
-cut. `users` has a row for everybody so far: user_id, need, spent. A release reads the cells of all
-earlier slots and the users of the last one, and writes its own; whether they count is for the
-ledger to say.
+The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
+each user and publisher of the slot: slot, cell (the user's number times 4096, plus the index of
+the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut.
+`users` has a row for everybody so far: number, need, spent, the latter two in halves. A release reads the users of the last
+slot and the rest of all earlier ones, and writes its own; whether they count is for the ledger to
+say.
 
 Every figure is an integer of at most 128 bits. `privacy.filter` says what is computed.
 """
@@ -20,11 +21,14 @@ import numpy as np
 
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine
-from adsbpc.privacy.filter import LARGEST_CELL, PARTS, Terms
+from adsbpc.errors import ContributionError
+from adsbpc.privacy.filter import LARGEST_CELL, MOST_COLUMNS, PARTS, Terms
 
 _INSTANCES = counting(1)
 
-CELLS, USERS = "cells.parquet", "users.parquet"
+NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
+FILES = (NAMES, CELLS, CUT, USERS)
+_LIMBS = ("need_high", "need_low", "spent_high", "spent_low")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class EngineAccounts:
         self._books = books
         self._slot = len(books.earlier) + 1
         check_slot(self._slot, slots)
+        if len(publishers) >= MOST_COLUMNS:
+            raise ContributionError(
+                f"{len(publishers)} publishers: personal budgets take fewer than {MOST_COLUMNS}. "
+                'Count small ones under "other", or take mechanism = "adsbpc"'
+            )
         self._prefix = f"books_{next(_INSTANCES)}"
         self._tables: list[str] = []
         self._opened = False
@@ -78,7 +87,7 @@ class EngineAccounts:
         found = self._engine.rows(
             "histogram of needs",
             f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin"
-            f" FROM {self._name('users')} WHERE need > 0) AS binned GROUP BY bin",
+            f" FROM ({self._everybody('active')}) AS everybody) AS binned GROUP BY bin",
         )
         counts = np.zeros(len(edges) + 1, dtype=np.int64)
         for position, users in found:
@@ -87,204 +96,282 @@ class EngineAccounts:
 
     def admit(self, terms: Terms) -> list[int]:
         self._open(terms.costs)
+        self._judge(terms, terms.multiplier, terms.kept_limit)
+        self._cut_short(terms, terms.multiplier)
+        self._count_what_was_cut(terms, terms.cut_multiplier)
+        self._write(terms)
         cut_column = len(self.publishers)
-        self._keep("kept", self._name("cells"), terms, terms.multiplier, terms.kept_limit, "users")
-        self._table("paid", self._paid("users", "kept"))
-        self._table("cut", self._what_was_cut(terms, cut_column))
-        self._keep("counted", self._name("cut"), terms, terms.cut_multiplier, terms.limit, "paid")
-        self._write(terms.slot)
         found = self._engine.rows(
             "totals of what is kept",
             f"""
-SELECT publisher_index, CAST(sum(kept) AS BIGINT)
-FROM {self._name("kept")} GROUP BY publisher_index
+SELECT cell % {MOST_COLUMNS} AS place, CAST(sum(kept) AS BIGINT)
+FROM ({self._kept_cells()}) AS kept GROUP BY cell % {MOST_COLUMNS}
 UNION ALL
-SELECT publisher_index, CAST(sum(kept) AS BIGINT)
-FROM {self._name("counted")} GROUP BY publisher_index""",
+SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._name("counted")}""",
         )
         totals = [0] * (cut_column + 1)
-        for publisher_index, total in found:
-            totals[publisher_index] = int(total)
+        for place, total in found:
+            totals[place] = int(total)
         return totals
 
     # ---- steps ---------------------------------------------------------------------------------
 
     def _open(self, costs: Sequence[int]) -> None:
-        """This slot's cells with what earlier ones add to their cost, and everybody's need."""
+        """This slot's cells with what earlier ones add to their cost, and the need and account of
+        everybody in it."""
         if self._opened:
             return
-        self._table(
-            "asked",
-            f"""
-SELECT user_id, publisher_index, CAST(least(sum(weight), {LARGEST_CELL}) AS BIGINT) AS asked
-FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
-GROUP BY user_id, publisher_index""",
-        )
         self._read_books()
+        self._give_numbers()
         self._table(
             "cells",
             f"""
 WITH cost_with (slot, cost) AS (VALUES {_values(costs)}),
 earlier AS (
-  SELECT asked.user_id, asked.publisher_index,
-    sum(wide(past.asked * cost)) AS asked_before, sum(wide(past.moved * cost)) AS before
+  SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
+    sum(wide(past.moved * cost)) AS before
   FROM {self._name("past")} AS past
-  JOIN {self._name("asked")} AS asked
-    ON asked.user_id = past.user_id AND asked.publisher_index = past.publisher_index
+  JOIN {self._name("asked")} AS now ON now.cell = past.cell
   JOIN cost_with ON cost_with.slot = past.slot
-  GROUP BY asked.user_id, asked.publisher_index
+  GROUP BY now.cell
 )
-SELECT asked.user_id, asked.publisher_index, asked.asked,
+SELECT now.cell, whole_div(now.cell, {MOST_COLUMNS}) AS number, asked,
   coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM {self._name("asked")} AS asked
-LEFT JOIN earlier
-  ON earlier.user_id = asked.user_id AND earlier.publisher_index = asked.publisher_index""",
+FROM {self._name("asked")} AS now LEFT JOIN earlier ON earlier.cell = now.cell""",
         )
         self._table(
-            "users",
+            "active",
             f"""
 WITH more AS (
-  SELECT user_id,
+  SELECT number,
     sum(2 * wide(asked) * asked_before + {costs[-1]} * wide(asked) * wide(asked)) AS need
-  FROM {self._name("cells")} GROUP BY user_id
+  FROM {self._name("cells")} GROUP BY number
 )
-SELECT coalesce(before.user_id, more.user_id) AS user_id,
-  least(coalesce(before.need, wide(0)) + coalesce(more.need, wide(0)), {_wide(LARGEST_NEED)})
-    AS need,
+SELECT more.number,
+  least(coalesce(before.need, wide(0)) + more.need, {_wide(LARGEST_NEED)}) AS need,
   coalesce(before.spent, wide(0)) AS spent
-FROM {self._name("users_before")} AS before
-FULL OUTER JOIN more ON more.user_id = before.user_id""",
+FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = more.number""",
         )
         self._opened = True
 
     def _read_books(self) -> None:
-        asked = self._name("asked")
-        if not self._books.earlier:
-            self._engine.view(
-                self._name("past"),
-                "SELECT user_id, CAST(0 AS BIGINT) AS slot, publisher_index, asked, asked AS moved"
-                f" FROM {asked} WHERE 1 = 0",
-            )
-            self._engine.view(
-                self._name("users_before"),
-                f"SELECT user_id, wide(0) AS need, wide(0) AS spent FROM {asked} WHERE 1 = 0",
-            )
-            return
-        self._engine.read_files(
-            self._name("past"),
-            "parquet",
-            [str(folder / CELLS) for folder in self._books.earlier],
-            None,
-            ["user_id", "slot", "publisher_index", "asked", "moved"],
-        )
-        stored = self._name("users_stored")
-        self._engine.read_files(
-            stored, "parquet", [str(self._books.earlier[-1] / USERS)], None,
-            ["user_id", "need", "spent"],
-        )  # fmt: skip
+        columns = {
+            NAMES: ("names_before", ("user_id", "number")),
+            CELLS: ("past", ("slot", "cell", "asked", "moved")),
+            CUT: ("past_cut", ("slot", "number", "moved")),
+            USERS: ("users_stored", ("number", *_LIMBS)),
+        }
+        earlier = self._books.earlier
+        for file, (view, names) in columns.items():
+            folders = earlier[-1:] if file == USERS else earlier
+            if folders:
+                self._engine.read_files(
+                    self._name(view), "parquet", [str(each / file) for each in folders], None, names
+                )
+            else:
+                nothing = ", ".join(f"weight AS {name}" for name in names if name != "user_id")
+                self._engine.view(
+                    self._name(view), f"SELECT user_id, {nothing} FROM {self._relation} WHERE 1 = 0"
+                )
         self._engine.view(
             self._name("users_before"),
-            f"SELECT user_id, wide(need) AS need, wide(spent) AS spent FROM {stored}",
+            "SELECT number, wide_of(need_high, need_low) AS need,"
+            " wide_of(spent_high, spent_low) AS spent"
+            f" FROM {self._name('users_stored')}",
         )
 
-    def _keep(
-        self, what: str, cells: str, terms: Terms, multiplier: int, limit: int, users: str
-    ) -> None:
-        """Cells with what is kept of them, and what that costs: all of a user's, or the largest
-        number of parts that fits. Floating point makes a guess; integers settle it."""
+    def _give_numbers(self) -> None:
+        """This slot's cells by number. Users that were never seen get the next numbers; only for
+        them do rows keep the long name."""
         self._table(
-            what,
+            "asked_by_name",
             f"""
-WITH capped AS (
-  SELECT user_id, publisher_index, asked, before,
-    least(asked, {terms.cap(multiplier)}) AS capped
-  FROM {cells}
-),
-sums AS (
-  SELECT user_id, {terms.own} * sum(wide(capped * {multiplier}) * wide(capped * {multiplier}))
-      AS square, sum(wide(capped * {multiplier}) * before) AS cross_term
-  FROM capped GROUP BY user_id
+SELECT number, newcomer, publisher_index,
+  CAST(least(sum(weight), {LARGEST_CELL}) AS BIGINT) AS asked
+FROM (
+  SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, publisher_index, weight
+  FROM {self._relation} AS now
+  LEFT JOIN {self._name("names_before")} AS names ON names.user_id = now.user_id
+  WHERE slot = {self._slot} AND weight > 0
+) AS named
+GROUP BY number, newcomer, publisher_index""",
+        )
+        ((places,),) = self._engine.rows(
+            "largest place", f"SELECT max(publisher_index) FROM {self._name('asked_by_name')}"
+        )
+        if places is not None and places >= len(self.publishers):
+            raise ContributionError(
+                f"publisher_index = {places}: the public list has indices 0 to "
+                f"{len(self.publishers) - 1}"
+            )
+        ((known,),) = self._engine.rows(
+            "count names", f"SELECT count(*) FROM {self._name('names_before')}"
+        )
+        self._table(
+            "names_new",
+            f"""
+SELECT user_id, CAST({int(known)} + row_number() OVER (ORDER BY user_id) AS BIGINT) AS number
+FROM (
+  SELECT DISTINCT newcomer AS user_id
+  FROM {self._name("asked_by_name")} WHERE newcomer IS NOT NULL
+) AS newcomers""",
+        )
+        self._table(
+            "asked",
+            f"""
+SELECT number * {MOST_COLUMNS} + publisher_index AS cell, asked
+FROM {self._name("asked_by_name")} WHERE number IS NOT NULL
+UNION ALL
+SELECT names.number * {MOST_COLUMNS} + publisher_index AS cell, asked
+FROM {self._name("asked_by_name")} AS asked
+JOIN {self._name("names_new")} AS names ON names.user_id = asked.newcomer""",
+        )
+
+    def _everybody(self, active: str) -> str:
+        """Need and account of all users so far, those of the slot as they are in `active`."""
+        return f"""
+SELECT number, need, spent FROM {self._name(active)}
+UNION ALL
+SELECT before.number, before.need, before.spent FROM {self._name("users_before")} AS before
+LEFT JOIN {self._name(active)} AS active ON active.number = before.number
+WHERE active.number IS NULL"""
+
+    def _judge(self, terms: Terms, multiplier: int, limit: int) -> None:
+        """How many parts of each user's cells fit, and what they cost if all do."""
+        capped = f"wide(least(asked, {terms.cap(multiplier)}) * {multiplier})"
+        self._table(
+            "judged",
+            f"""
+WITH sums AS (
+  SELECT number, {terms.own} * sum({capped} * {capped}) AS square,
+    sum({capped} * before) AS cross_term, max(asked) AS largest
+  FROM {self._name("cells")} GROUP BY number
 ),
 rooms AS (
-  SELECT sums.user_id, square, cross_term, {_wide(limit)} - spent AS room
-  FROM sums JOIN {self._name(users)} AS users ON users.user_id = sums.user_id
-),
-guessed AS (
-  SELECT user_id, square, cross_term, room, CASE
-    WHEN square + 2 * cross_term <= room THEN {PARTS}
-    WHEN room <= 0 THEN 0
-    ELSE least({PARTS}, CAST(floor({PARTS} * CAST(room AS DOUBLE) / (CAST(cross_term AS DOUBLE)
-      + sqrt(CAST(cross_term AS DOUBLE) * CAST(cross_term AS DOUBLE)
-        + CAST(square AS DOUBLE) * CAST(room AS DOUBLE)))) AS BIGINT)) END AS guess
-  FROM rooms
-),
-settled AS (
-  SELECT user_id, CASE
-    WHEN square + 2 * cross_term <= room THEN {PARTS}
-    WHEN room <= 0 THEN 0
-    WHEN {_fits("guess + 1")} THEN guess + 1
-    WHEN {_fits("guess")} THEN guess
-    ELSE guess - 1 END AS parts
-  FROM guessed
-),
-kept AS (
-  SELECT capped.user_id, publisher_index, asked, before,
-    whole_div(capped * parts, {PARTS}) AS kept
-  FROM capped JOIN settled ON settled.user_id = capped.user_id
+  SELECT sums.number, need, spent, square, cross_term, largest, {_wide(limit)} - spent AS room
+  FROM sums JOIN {self._name("active")} AS active ON active.number = sums.number
 )
-SELECT user_id, publisher_index, asked, kept, kept * {multiplier} AS moved,
+SELECT number, need, spent, square + 2 * cross_term AS charge,
+  CASE WHEN largest <= {terms.cap(multiplier)} THEN 0 ELSE 1 END AS is_capped,
+  {_PARTS_THAT_FIT} AS parts
+FROM ({_guessed("rooms", "number, need, spent, largest")}) AS guessed""",
+        )
+
+    def _cut_short(self, terms: Terms, multiplier: int) -> None:
+        """Cells of the few users of whom not everything is kept."""
+        self._table(
+            "short",
+            f"""
+WITH kept AS (
+  SELECT cell, cells.number, asked, before, whole_div(
+    least(asked, {terms.cap(multiplier)}) * parts, {PARTS}) AS kept
+  FROM {self._name("cells")} AS cells
+  JOIN {self._name("judged")} AS judged ON judged.number = cells.number
+  WHERE parts < {PARTS} OR is_capped = 1
+)
+SELECT cell, number, asked, kept,
   wide(kept * {multiplier}) * (2 * before + {terms.own} * wide(kept * {multiplier})) AS charge
 FROM kept""",
         )
 
-    def _paid(self, users: str, kept: str) -> str:
-        """Everybody's account after what was kept is charged."""
-        return f"""
-WITH charges AS (
-  SELECT user_id, sum(charge) AS charge FROM {self._name(kept)} GROUP BY user_id
-)
-SELECT users.user_id, need, spent + coalesce(charge, wide(0)) AS spent
-FROM {self._name(users)} AS users LEFT JOIN charges ON charges.user_id = users.user_id"""
-
-    def _what_was_cut(self, terms: Terms, cut_column: int) -> str:
-        """A cell for each user of whom something was cut, in the column for that."""
-        return f"""
+    def _count_what_was_cut(self, terms: Terms, multiplier: int) -> None:
+        """How much was cut of each of them, as far as their budget lets it be counted."""
+        self._table(
+            "counted",
+            f"""
 WITH cost_with (slot, cost) AS (VALUES {_values(terms.costs)}),
-lost AS (
-  SELECT user_id, CAST(sum(asked - kept) AS BIGINT) AS asked
-  FROM {self._name("kept")} GROUP BY user_id HAVING sum(asked - kept) > 0
+charged AS (
+  SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut, sum(charge) AS charge
+  FROM {self._name("short")} GROUP BY number
 ),
 earlier AS (
-  SELECT past.user_id, sum(wide(past.moved * cost)) AS before
-  FROM {self._name("past")} AS past
-  JOIN lost ON lost.user_id = past.user_id
+  SELECT past.number, sum(wide(past.moved * cost)) AS before
+  FROM {self._name("past_cut")} AS past
+  JOIN charged ON charged.number = past.number
   JOIN cost_with ON cost_with.slot = past.slot
-  WHERE past.publisher_index = {cut_column}
-  GROUP BY past.user_id
+  GROUP BY past.number
+),
+rooms AS (
+  SELECT charged.number, need, spent + charged.charge AS spent,
+    coalesce(before, wide(0)) AS before, least(cut, {terms.cap(multiplier)}) AS capped
+  FROM charged
+  JOIN {self._name("judged")} AS judged ON judged.number = charged.number
+  LEFT JOIN earlier ON earlier.number = charged.number
+),
+sums AS (
+  SELECT number, need, spent, before, capped,
+    {terms.own} * wide(capped * {multiplier}) * wide(capped * {multiplier}) AS square,
+    wide(capped * {multiplier}) * before AS cross_term, {_wide(terms.limit)} - spent AS room
+  FROM rooms
+),
+counted AS (
+  SELECT number, need, spent, before, whole_div(capped * {_PARTS_THAT_FIT}, {PARTS}) AS counted
+  FROM ({_guessed("sums", "number, need, spent, before, capped")}) AS guessed
 )
-SELECT lost.user_id, {cut_column} AS publisher_index, asked,
-  coalesce(before, wide(0)) AS before
-FROM lost LEFT JOIN earlier ON earlier.user_id = lost.user_id"""
+SELECT number, need, counted, counted * {multiplier} AS moved, spent
+    + wide(counted * {multiplier}) * (2 * before + {terms.own} * wide(counted * {multiplier}))
+    AS spent
+FROM counted""",
+        )
 
-    def _write(self, slot: int) -> None:
-        self._engine.write_parquet(
-            "write cells",
-            f"""
-SELECT user_id, CAST({slot} AS BIGINT) AS slot, CAST(publisher_index AS BIGINT) AS publisher_index,
-  asked, moved
-FROM {self._name("kept")}
+    def _kept_cells(self) -> str:
+        """Cells of everybody: the few that were cut short, and all others whole."""
+        return f"""
+SELECT cell, asked, kept FROM {self._name("short")}
 UNION ALL
-SELECT user_id, CAST({slot} AS BIGINT) AS slot, CAST(publisher_index AS BIGINT) AS publisher_index,
-  CAST(0 AS BIGINT) AS asked, moved
-FROM {self._name("counted")} WHERE moved > 0""",
-            self._books.new / CELLS,
+SELECT cell, asked, asked AS kept FROM {self._name("cells")} AS cells
+LEFT JOIN {self._name("counted")} AS counted ON counted.number = cells.number
+WHERE counted.number IS NULL"""
+
+    def _write(self, terms: Terms) -> None:
+        slot = f"CAST({terms.slot} AS BIGINT) AS slot"
+        self._engine.view(
+            self._name("after"),
+            f"""
+SELECT number, need, spent FROM {self._name("counted")}
+UNION ALL
+SELECT judged.number, judged.need, judged.spent + charge AS spent
+FROM {self._name("judged")} AS judged
+LEFT JOIN {self._name("counted")} AS counted ON counted.number = judged.number
+WHERE counted.number IS NULL""",
         )
-        self._engine.write_parquet(
-            "write users",
-            f"SELECT user_id, {_stored('need')}, {_stored('spent')}"
-            f" FROM ({self._paid('paid', 'counted')}) AS after",
-            self._books.new / USERS,
-        )
+        parts = {
+            NAMES: f"SELECT user_id, number FROM {self._name('names_new')}",
+            CELLS: f"SELECT {slot}, cell, asked, kept * {terms.multiplier} AS moved"
+            f" FROM ({self._kept_cells()}) AS kept",
+            CUT: f"SELECT {slot}, number, moved FROM {self._name('counted')} WHERE moved > 0",
+            USERS: "SELECT number, high(need) AS need_high, low(need) AS need_low,"
+            " high(spent) AS spent_high, low(spent) AS spent_low"
+            f" FROM ({self._everybody('after')}) AS everybody",
+        }
+        for file, sql in parts.items():
+            self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
+
+
+def _fits(parts: str) -> str:
+    return (
+        f"square * wide(({parts}) * ({parts})) + cross_term * wide({2 * PARTS} * ({parts}))"
+        f" <= room * wide({PARTS**2})"
+    )
+
+
+# The largest number of parts that fits; floating point has guessed it, integers settle it.
+_PARTS_THAT_FIT = f"""CASE
+    WHEN square + 2 * cross_term <= room THEN {PARTS}
+    WHEN room <= 0 THEN 0
+    WHEN {_fits("guess + 1")} THEN guess + 1
+    WHEN {_fits("guess")} THEN guess
+    ELSE guess - 1 END"""
+
+
+def _guessed(relation: str, columns: str) -> str:
+    return f"""
+  SELECT {columns}, square, cross_term, room, CASE
+    WHEN square + 2 * cross_term <= room OR room <= 0 THEN 0
+    ELSE least({PARTS}, CAST(floor({PARTS} * CAST(room AS DOUBLE) / (CAST(cross_term AS DOUBLE)
+      + sqrt(CAST(cross_term AS DOUBLE) * CAST(cross_term AS DOUBLE)
+        + CAST(square AS DOUBLE) * CAST(room AS DOUBLE)))) AS BIGINT)) END AS guess
+  FROM {relation}"""
 
 
 def _wide(value: int) -> str:
@@ -296,16 +383,4 @@ def _values(costs: Sequence[int]) -> str:
     return ", ".join(
         f"(CAST({slot} AS BIGINT), CAST({int(cost)} AS BIGINT))"
         for slot, cost in enumerate(costs, start=1)
-    )
-
-
-def _stored(column: str) -> str:
-    """Parquet knows no integers of 128 bits; decimals of 38 digits hold what the filter needs."""
-    return f"CAST({column} AS DECIMAL(38, 0)) AS {column}"
-
-
-def _fits(parts: str) -> str:
-    return (
-        f"square * wide(({parts}) * ({parts})) + cross_term * wide({2 * PARTS} * ({parts}))"
-        f" <= room * wide({PARTS**2})"
     )

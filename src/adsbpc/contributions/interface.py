@@ -26,8 +26,8 @@ L2_PARTS = 2**20
 # Some six million conversions; squares of what a bound allows stay within 128 bits.
 LARGEST_BOUND = 2**42
 
-# Larger needs count as this one, so that nothing leaves 128 bits.
-LARGEST_NEED = 2**120
+# Larger needs count as this one, some ten million conversions at one publisher on one slot.
+LARGEST_NEED = 2**106 - 1
 
 
 class Contributions(Protocol):

@@ -5,6 +5,8 @@ each engine defines when it opens:
 
     whole_div(a, b)        integer division of non-negative BIGINTs, rounded down
     wide(x)                a 128-bit integer
+    high(x), low(x)        a 128-bit integer from 0 to 2^106 - 1 as two BIGINTs, x = high 2^53 + low
+    wide_of(h, l)          and back; files hold the two, because Parquet has no such integers
     micros(t)              microseconds since 1970 of a TIMESTAMP, whose session zone is UTC
     fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
                            narrow down what is then compared exactly
