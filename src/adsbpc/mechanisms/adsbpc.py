@@ -92,6 +92,8 @@ class AdsBPC:
     fixed_bound: int | None
     workloads: tuple[Workload, ...]
     unit_value: float
+    name = "adsbpc"
+    state_type = State
 
     @property
     def slots(self) -> int:
@@ -154,6 +156,8 @@ class AdsBPC:
         released = SlotRelease(
             slot,
             bound,
+            None,
+            tuple(histogram),
             tuple(state.values[-1]),
             noisy.scale,
             randomness.source,

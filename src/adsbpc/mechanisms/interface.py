@@ -12,13 +12,16 @@ from adsbpc.model.release import Estimate
 class SlotRelease:
     """Everything about a slot that may be published, and what it cost.
 
-    `values` are noisy totals per publisher in grid units: integers before any scaling. `answers`
-    are to the workload; the totals of this slot, and from the first slot to this one, are there
-    whatever the workload.
+    `values` are integers before any scaling: noisy totals per publisher in grid units, or noisy
+    rows of a strategy. `bound` is AdsBPC's, `allowance` that of personal budgets, `histogram` what
+    they were chosen from, if this slot looked. `answers` are to the workload; the totals of this
+    slot, and from the first slot to this one, are there whatever the workload.
     """
 
     slot: int
-    bound: int
+    bound: int | None
+    allowance: float | None
+    histogram: tuple[int, ...]
     values: tuple[int, ...]
     scale: float
     randomness: str

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict
 class Estimate:
     """A query's noisy answer for one publisher, in the campaign's metric.
 
-    `span` is (first, last) where the query is the sum over those slots.
+    `span` is (first, last) where the query is the sum over those slots. `cut` is an estimate of
+    what bounds or budgets kept out of the value, and `cut_error` the standard error of that; both
+    are 0 where nothing was released about it.
     """
 
     publisher: str
@@ -20,6 +22,8 @@ class Estimate:
     value: float
     standard_error: float
     span: tuple[int, int] | None = None
+    cut: float = 0.0
+    cut_error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,10 @@ class ChargeLine:
 class Release(BaseModel):
     """Everything that a slot gives out. `to_text` is what the ledger stores and files hold.
 
-    `values` are noisy totals in grid units, of which `scale` is the noise. `estimates` answer the
+    `values` are whole numbers with noise of `scale`: totals in grid units under AdsBPC, rows of the
+    strategy under personal budgets, the last of which counts what was cut. `bound` is AdsBPC's, in
+    conversions per user and slot; `allowance` that of personal budgets, in conversions of a user
+    over the campaign; `histogram` counts users, if the slot looked. `estimates` answer the
     campaign's workload; `slot_totals` and `running_totals` are there whatever the workload, one
     for each publisher: this slot alone, and everything from the first slot to this one.
     """
@@ -47,7 +54,10 @@ class Release(BaseModel):
     starts_at: str
     ends_at: str
     metric: Literal["conversions", "value"]
-    bound: int
+    mechanism: Literal["adsbpc", "personal-budget"] = "adsbpc"
+    bound: int | None = None
+    allowance: float | None = None
+    histogram: tuple[int, ...] = ()
     scale: float
     values: tuple[int, ...]
     randomness: str

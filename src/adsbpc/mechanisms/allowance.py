@@ -1,0 +1,249 @@
+"""How much of a user is let in: the allowance, chosen from noisy histograms of what users need.
+
+The allowance of a slot is the norm, in conversions, up to which a user fits if every slot has the
+same. Too small, and people who convert often run dry, all of what they do later is cut, and no
+noise is as bad. Too large costs noise in proportion. So the choice weighs predicted noise against
+predicted cut, over a range of forecasts of how needs will grow until the end.
+
+Everything here is post-processing of released figures: it can be wrong, but not unsafe. The
+constants were set on made-up data of other shapes than those that docs/personal-budgets.md shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, log2, sqrt
+
+import numpy as np
+
+from adsbpc.workloads.queries import Reals
+
+# Norms in conversions, a quarter of an octave apart; bin i of a histogram begins at norm i. An odd
+# start, so that no usual need lies on an edge. The last bin of a histogram has no end.
+STEPS_PER_OCTAVE = 4
+_NORMS: Reals = 0.52 * 2.0 ** (np.arange(15 * STEPS_PER_OCTAVE + 2) / STEPS_PER_OCTAVE)
+EDGES = _NORMS[:-1]
+
+# A bin counts as seen from this many standard deviations of its noise, if it is near others that
+# are beyond doubt; far out it has to be beyond doubt itself. One false bin must not blow up noise.
+_SEEN, _BEYOND_DOUBT = 4.0, 7.0
+_NEAR, _NOT_FAR = STEPS_PER_OCTAVE, 3 * STEPS_PER_OCTAVE
+_WIDTHS = (1, 2, 4)
+# Where counts drop from many to nothing between two bins, this much may still hide in the noise.
+_HIDDEN, _RESOLVED = 2.0, 8.0
+# Tails of counts fall like a power of the norm; what is expected before anything is seen.
+_USUAL_POWER, _LEAST_POWER, _LARGEST_POWER = 4.0, 2.5, 20.0
+# How needs grow: norm ~ slot^a. Between 1/2, for people who never meet a publisher twice, and 1;
+# apparent growth is less, because chance evens out. With fewer publishers it is more.
+_GROWTH, _GROWTH_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.4, 0.1
+_GROWTH_ERROR, _GROWTH_DRIFT = 0.15, 0.05
+# Forecasts that are weighed: how many spreads off, and with what weight. Too low is worse.
+_FORECASTS = ((-1.0, 0.25), (0.0, 0.4), (1.0, 0.25), (1.8, 0.1))
+# A minor look changes the allowance only if it asks for this much more.
+_ALARM = 1.5
+# Somebody with the public guess of conversions fits, more or less, whatever the histograms show.
+_SPREAD_OUT, _LOYAL = 0.7, 1.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """A noisy histogram of users by norm, with the standard deviation of its noise. `major` looks
+    have little noise; minor ones are there to notice a surge."""
+
+    slot: int
+    counts: tuple[int, ...]
+    deviation: float
+    major: bool
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """How many users are above each of the first edges, as far as that can be seen."""
+
+    slot: int
+    above: Reals
+    deviation: float
+
+    @property
+    def end(self) -> tuple[float, int]:
+        """Count and edge from which on the tail is extrapolated."""
+        last = float(self.above[-1])
+        if last <= _RESOLVED * self.deviation:
+            return last, len(self.above) - 1
+        return _HIDDEN * self.deviation, len(self.above)
+
+    def norm_at(self, count: float) -> float:
+        """The norm that so many users are above, interpolated."""
+        enough = np.flatnonzero(self.above >= count)
+        if not enough.size:
+            return float(_NORMS[0])
+        place = int(enough[-1])
+        here = float(self.above[place])
+        following = min(here, _HIDDEN * self.deviation)
+        if place + 1 < len(self.above):
+            following = float(self.above[place + 1])
+        share = min(1.0, log(here / count) / log(here / following)) if here > following else 0.0
+        return float(_NORMS[place] * 2 ** (share / STEPS_PER_OCTAVE))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Chooses allowances. `noise` is the matrix N with c^T N c = the weighted sum of variances of
+    answers for one publisher under allowances c; `spans` is sum_j weight_j^2 (share of the slots
+    that query j covers)^2; `own` and `recurring` are the mean cost of a slot, and of a pair of
+    slots, of one conversion each; `heavy_user` is the public guess of conversions.
+    """
+
+    slots: int
+    publishers: int
+    noise: Reals
+    spans: float
+    own: float
+    recurring: float
+    heavy_user: int
+
+    @property
+    def least(self) -> float:
+        spread_out = _SPREAD_OUT * self.own * self.heavy_user
+        loyal = _LOYAL * self.recurring * self.heavy_user**2 / self.publishers
+        return sqrt(spread_out + loyal)
+
+    def choose(
+        self, looks: Sequence[Look], past: Sequence[float], concentration: float | None
+    ) -> float:
+        """The allowance of the next slot. `past` has those of earlier slots; `concentration` is
+        the sum of squared shares of publishers in what was released, None before anything was."""
+        if concentration is None:
+            concentration = self.publishers**-0.7
+        major = [look for look in looks if look.major]
+        chosen = self._weigh(major, past, concentration, strict=False) or 0.0
+        if looks and not looks[-1].major:
+            alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
+            if alarmed is not None and alarmed > _ALARM * chosen:
+                chosen = alarmed
+        return max(self.least, chosen)
+
+    def _weigh(
+        self, looks: Sequence[Look], past: Sequence[float], concentration: float, strict: bool
+    ) -> float | None:
+        """The allowance with the least expected error, None if the looks show nothing."""
+        tails = [
+            tail
+            for place, look in enumerate(looks)
+            if (tail := _tail(look, strict and place == len(looks) - 1)) is not None
+        ]
+        if not tails or (strict and tails[-1].slot != looks[-1].slot):
+            return None
+        growth, spread = self._growth(tails)
+        norms, counts = _population(tails[-1], _power(tails))
+        allowances = _NORMS[0] * 2.0 ** (np.arange(16 * 8) / 8)
+        squared_cut = np.zeros_like(allowances)
+        for offset, weight in _FORECASTS:
+            exponent = min(1.0, max(0.0, growth + offset * spread))
+            finally_ = self._conversions(
+                norms * (self.slots / tails[-1].slot) ** exponent, concentration
+            )
+            kept = self._conversions(allowances, concentration)
+            cut = np.maximum(finally_[None, :] - kept[:, None], 0) @ counts
+            squared_cut += weight * cut**2
+        bias = concentration / self.publishers * self.spans * squared_cut
+        return float(allowances[np.argmin(bias + self._variance(allowances, past))])
+
+    def _variance(self, allowances: Reals, past: Sequence[float]) -> Reals:
+        """The noise of the whole campaign if the rest of it has one allowance. A change costs:
+        noise of neighbouring slots cancels only where they have the same."""
+        done, t = np.array(past), len(past)
+        fixed = float(done @ self.noise[:t, :t] @ done)
+        mixed = float((done @ self.noise[:t, t:]).sum())
+        return fixed + 2 * mixed * allowances + self.noise[t:, t:].sum() * allowances**2
+
+    def _conversions(self, norms: Reals, concentration: float) -> Reals:
+        """Conversions of a user with this norm, whose publishers repeat as they do overall:
+        own w + recurring h w^2 = norm^2."""
+        repeated = max(concentration, 1 / self.publishers) * self.recurring
+        if repeated < 1e-9:
+            return np.asarray(norms**2 / self.own)
+        root = np.sqrt(self.own**2 + 4 * repeated * norms**2)
+        return np.asarray((root - self.own) / (2 * repeated))
+
+    def _growth(self, tails: Sequence[_Tail]) -> tuple[float, float]:
+        """The exponent of growth and how sure it is: what is usual, corrected by each pair of
+        looks in proportion to how much they can tell."""
+        growth = _GROWTH + _GROWTH_IF_ONE_PUBLISHER / sqrt(self.publishers)
+        variance = _GROWTH_SPREAD**2
+        before = tails[0]
+        for tail in tails[1:]:
+            octaves = log2(tail.slot / before.slot)
+            if octaves < 0.35:
+                continue
+            count = max(
+                8 * max(tail.deviation, before.deviation),
+                0.9 * min(float(tail.above[-1]), float(before.above[-1])),
+            )
+            seen = log2(tail.norm_at(count) / before.norm_at(count)) / octaves
+            variance += _GROWTH_DRIFT**2
+            trust = variance / (variance + (_GROWTH_ERROR / octaves) ** 2)
+            growth, variance = growth + trust * (seen - growth), (1 - trust) * variance
+            before = tail
+        return growth, sqrt(variance)
+
+
+def _tail(look: Look, strict: bool) -> _Tail | None:
+    counts = np.array(look.counts, dtype=np.float64)
+    counts[1] += counts[0]
+    counts = counts[1:]
+    seen, certain = (_bins_above(counts, level * look.deviation) for level in _LEVELS)
+    for place in np.flatnonzero(seen)[::-1]:
+        near = seen[max(place - _NEAR, 0) : place].any()
+        not_far = certain[max(place - _NOT_FAR, 0) : place].any()
+        if certain[place] or (near and not_far and not strict):
+            break
+    else:
+        return None
+    above = np.cumsum(counts[: place + 1][::-1])
+    above = np.maximum.accumulate(np.maximum(above, 0))[::-1]
+    visible = int(np.count_nonzero(above >= _SEEN * look.deviation))
+    return _Tail(look.slot, above[: max(visible, 1)], look.deviation)
+
+
+_LEVELS = (_SEEN, _BEYOND_DOUBT)
+
+
+def _bins_above(counts: Reals, level: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Bins that lie in some stretch whose sum is above the level for its width."""
+    found = np.zeros(len(counts), dtype=np.bool_)
+    for width in _WIDTHS:
+        sums = np.convolve(counts, np.ones(width), "valid")
+        for place in np.flatnonzero(sums > level * sqrt(width)):
+            found[place : place + width] = True
+    return found
+
+
+def _power(tails: Sequence[_Tail]) -> float:
+    """How steeply counts fall with the norm, from all looks, the newest counting half."""
+    power = log(_USUAL_POWER)
+    for tail in tails:
+        count, edge = tail.end
+        enough = np.flatnonzero(tail.above >= 4 * count)
+        if enough.size and enough[-1] < edge:
+            fall = log(float(tail.above[enough[-1]]) / count)
+            seen = fall / log(float(_NORMS[edge] / _NORMS[enough[-1]]))
+            power = (power + log(min(max(seen, _LEAST_POWER), _LARGEST_POWER))) / 2
+    return exp(power)
+
+
+def _population(tail: _Tail, power: float) -> tuple[Reals, Reals]:
+    """Norms and how many users have them: what is seen, and a tail beyond it until less than a
+    third of a user is left."""
+    count, edge = tail.end
+    above = np.append(tail.above[:edge], count)
+    seen = np.maximum(above[:-1] - above[1:], 0)
+    beyond = _NORMS[edge] * 2.0 ** (np.arange(80) / 8)
+    left = count * (beyond / beyond[0]) ** -power
+    hidden = np.where(left > 0.3, left * (1 - 2 ** (-power / 8)), 0.0)
+    middle = 2 ** (0.5 / STEPS_PER_OCTAVE)
+    return (
+        np.concatenate([_NORMS[:edge] * middle, beyond * 2 ** (1 / 16)]),
+        np.concatenate([seen, hidden]),
+    )

@@ -1,0 +1,322 @@
+"""Personal budgets: every user has a budget, contributions are admitted until it is spent, and the
+noise of the slots is correlated so that it cancels in sums.
+
+The theorem and its proof are in docs/personal-budgets.md, the arithmetic in `privacy.filter`. Must
+never: look at contributions other than through the filter and the noisy histograms, change the
+strategy or an earlier multiplier, or choose a multiplier from anything that was not released.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+
+from adsbpc.contributions.interface import Accounts
+from adsbpc.errors import PrivacyError
+from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
+from adsbpc.mechanisms.interface import SlotRelease
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.release import Estimate
+from adsbpc.privacy import (
+    LIMIT,
+    Randomness,
+    Strategy,
+    Terms,
+    histogram_squared,
+    noisy_histogram,
+    noisy_row,
+    row_scale,
+)
+from adsbpc.privacy.filter import LARGEST_MULTIPLIER
+from adsbpc.privacy.strategies import ONE
+from adsbpc.workloads import Workload, per_slot, prefix_sums
+from adsbpc.workloads.queries import Reals
+
+# A norm of one conversion, in the square root of costs.
+ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
+# Squared norms at which histograms of needs change bins.
+NEED_EDGES = tuple(int((edge * ONE_CONVERSION) ** 2) for edge in EDGES)
+# This part of every budget is for what is kept, the rest for counting what was cut.
+_KEPT_SHARE = Fraction(19, 20)
+
+
+@dataclass(frozen=True)
+class PersonalState:
+    """What one slot leaves to the next, in lists with an entry per slot. `kept`, the exact totals
+    that the filter let in, must stay secret; the rest may be published."""
+
+    plan: str = ""
+    spent: int = 0
+    multipliers: list[int] = field(default_factory=list)
+    allowances: list[float] = field(default_factory=list)
+    values: list[list[int]] = field(default_factory=list)
+    histograms: list[list[int]] = field(default_factory=list)
+    kept: list[list[int]] = field(default_factory=list)
+
+    @property
+    def next_slot(self) -> int:
+        return len(self.values) + 1
+
+    def last_step(self) -> dict[str, Any]:
+        """What the last slot added, for JSON."""
+        return {
+            "plan": self.plan,
+            "spent": self.spent,
+            "multiplier": self.multipliers[-1],
+            "allowance": self.allowances[-1].hex(),
+            "values": self.values[-1],
+            "histogram": self.histograms[-1],
+            "kept": self.kept[-1],
+        }
+
+    @classmethod
+    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
+        """The state after all of these slots, in order."""
+        if not steps:
+            return cls()
+        return cls(
+            steps[-1]["plan"],
+            steps[-1]["spent"],
+            [step["multiplier"] for step in steps],
+            [float.fromhex(step["allowance"]) for step in steps],
+            [step["values"] for step in steps],
+            [step["histogram"] for step in steps],
+            [step["kept"] for step in steps],
+        )
+
+
+@dataclass(frozen=True)
+class PersonalBudget:
+    """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is
+    the budget of each histogram of needs, by slot, and `major` says which of them have little
+    noise. Without a `forecast` the allowance is the public constant `allowance`; with one,
+    `allowance` is where it starts, if it is known.
+
+    Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
+    accounts that admit as `privacy.admit` does.
+    """
+
+    guarantee: Guarantee
+    publishers: tuple[str, ...]
+    strategy: Strategy
+    slot_rho: tuple[Fraction, ...]
+    looks: dict[int, Fraction]
+    major: frozenset[int]
+    forecast: Forecast | None
+    allowance: float | None
+    workloads: tuple[Workload, ...]
+    unit_value: float
+    name = "personal-budget"
+    state_type = PersonalState
+
+    @property
+    def slots(self) -> int:
+        return len(self.slot_rho)
+
+    @cached_property
+    def scale(self) -> float:
+        """Of the noise of every row, the same for the whole campaign."""
+        return row_scale(sum(self.slot_rho, Fraction(0)), self.guarantee.adjacency)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with everything that the promise or the noise depends on."""
+        parts = {
+            "rho": str(self.guarantee.rho),
+            "adjacency": self.guarantee.adjacency.value,
+            "scope": self.guarantee.scope,
+            "publishers": self.publishers,
+            "strategy": self.strategy.rows,
+            "slot_rho": [str(rho) for rho in self.slot_rho],
+            "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
+            "fixed_allowance": None if self.forecast else str(self.allowance),
+        }
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def cut_ratio(self) -> int:
+        """What was cut is counted this much more coarsely, so that much of it can be counted."""
+        return min(8, 1 + isqrt(len(self.publishers)))
+
+    def multiplier_of(self, allowance: float) -> int:
+        """The multiplier under which a norm of the allowance, and nothing above it, costs no more
+        than the limit."""
+        fitting = int(sqrt(LIMIT) / (allowance * ONE_CONVERSION))
+        return min(max(1, fitting), LARGEST_MULTIPLIER)
+
+    def terms(self, slot: int, multiplier: int) -> Terms:
+        """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
+        what was released up to a slot costs no more than what was charged for it."""
+        total = sum(self.slot_rho, Fraction(0))
+        limit = int(LIMIT * sum(self.slot_rho[:slot], Fraction(0)) / total)
+        return Terms(
+            tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot]),
+            multiplier,
+            max(1, multiplier // self.cut_ratio),
+            int(limit * _KEPT_SHARE),
+            limit,
+        )
+
+    def release(
+        self, state: PersonalState, accounts: Accounts, randomness: Randomness
+    ) -> tuple[SlotRelease, PersonalState]:
+        """Release the next slot: look, choose, admit, add noise. The old state is left as it is."""
+        slot = state.next_slot
+        self._check(slot, state, accounts)
+        histogram, charges = self._look(slot, accounts, randomness)
+        allowance = self._choose(slot, state, histogram)
+        terms = self.terms(slot, self.multiplier_of(allowance))
+        kept = [*state.kept, accounts.admit(terms)]
+        multipliers = [*state.multipliers, terms.multiplier]
+        row = noisy_row(self._row(slot, multipliers, kept), self.scale, randomness)
+        charges.append(Charge.for_cost("measurement", self.slot_rho[slot - 1]))
+        spent = state.spent + sum(charge.pico_rho for charge in charges)
+        if Fraction(spent, PICO_RHO) > self.guarantee.rho:
+            raise PrivacyError(
+                f"slot {slot} would bring what is spent to {spent / PICO_RHO:.12g}, but rho = "
+                f"{float(self.guarantee.rho):g} is promised"
+            )
+        state = PersonalState(
+            self.fingerprint,
+            spent,
+            multipliers,
+            [*state.allowances, allowance],
+            [*state.values, list(row.values)],
+            [*state.histograms, histogram],
+            kept,
+        )
+        return self._released(state, charges, randomness.source), state
+
+    def _check(self, slot: int, state: PersonalState, accounts: Accounts) -> None:
+        if slot > self.slots:
+            raise PrivacyError(f"all {self.slots} slots are released: there is no slot {slot}")
+        if accounts.publishers != self.publishers:
+            raise PrivacyError("contributions are not of the planned list of publishers")
+        if state.plan not in ("", self.fingerprint):
+            raise PrivacyError(
+                f"the saved state belongs to another plan than this one (slot {slot}): go on with "
+                "the plan that it was made with"
+            )
+
+    def _look(
+        self, slot: int, accounts: Accounts, randomness: Randomness
+    ) -> tuple[list[int], list[Charge]]:
+        if slot not in self.looks:
+            return [], []
+        counts = accounts.needs(self.terms(slot, 1).costs, NEED_EDGES)
+        noisy = noisy_histogram(counts, self.looks[slot], self.guarantee.adjacency, randomness)
+        return [int(count) for count in noisy.values], [Charge.for_cost("histogram", noisy.cost)]
+
+    def _choose(self, slot: int, state: PersonalState, histogram: list[int]) -> float:
+        """The allowance, from what was released and nothing else."""
+        if self.forecast is None:
+            assert self.allowance is not None
+            return self.allowance
+        looks = [
+            Look(number, tuple(counts), self._deviation(number), number in self.major)
+            for number, counts in enumerate([*state.histograms, histogram], start=1)
+            if counts
+        ]
+        chosen = self.forecast.choose(looks, state.allowances, self._concentration(state))
+        if self.allowance is not None and slot <= max(1, self.slots // 4):
+            # An earlier campaign knows better than the first days, unless they are out of line.
+            return self.allowance if chosen < 2 * self.allowance else chosen
+        return chosen
+
+    def _deviation(self, slot: int) -> float:
+        return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
+
+    def _concentration(self, state: PersonalState) -> float | None:
+        """Sum of squared shares of publishers in what was released so far."""
+        if not state.values:
+            return None
+        totals = np.maximum(self._totals(state)[:, :-1].sum(axis=0), 0)
+        total = float(totals.sum())
+        return None if total == 0 else float(((totals / total) ** 2).sum())
+
+    def _row(self, slot: int, multipliers: list[int], kept: list[list[int]]) -> list[int]:
+        """sum_s B_ts m_s X_s, exactly, for every publisher and for what was cut."""
+        entries = self.strategy.rows[slot - 1]
+        moved = [
+            (entry * multiplier, entry * max(1, multiplier // self.cut_ratio))
+            for entry, multiplier in zip(entries, multipliers, strict=True)
+        ]
+        columns = len(self.publishers)
+        return [
+            sum(factors[column == columns] * row[column] for factors, row in zip(moved, kept))
+            for column in range(columns + 1)
+        ]
+
+    # ---- post-processing -----------------------------------------------------------------------
+
+    def _inverse(self, state: PersonalState) -> tuple[Reals, Reals]:
+        """B^-1 for the slots so far with rows divided by the multipliers, in the metric: for
+        publishers, and for what was cut."""
+        t = len(state.values)
+        inverse = np.linalg.inv(self.strategy.matrix[:t, :t].astype(np.float64)) * self.unit_value
+        multipliers = np.array(state.multipliers)
+        coarse = np.maximum(1, multipliers // self.cut_ratio)
+        return inverse / multipliers[:, None], inverse / coarse[:, None]
+
+    def _totals(self, state: PersonalState) -> Reals:
+        """Estimated totals per slot (rows) and column, what was cut last."""
+        fine, coarse = self._inverse(state)
+        values = np.array([[float(value) for value in row] for row in state.values])
+        return np.column_stack([fine @ values[:, :-1], coarse @ values[:, -1]])
+
+    def _released(
+        self, state: PersonalState, charges: list[Charge], source: str
+    ) -> SlotRelease:
+        totals, (fine, coarse) = self._totals(state), self._inverse(state)
+        largest = np.maximum(totals[:, :-1].sum(axis=0), 0)
+        shares = largest / largest.sum() if largest.sum() > 0 else np.zeros(len(largest))
+
+        def due(workload: Workload) -> tuple[Estimate, ...]:
+            rows = np.flatnonzero(workload.slots == len(totals))
+            if not rows.size:
+                return ()
+            answers = workload.answers(totals)[rows]
+            errors = np.linalg.norm(workload.answers(fine)[rows], axis=1) * self.scale
+            cut_errors = np.linalg.norm(workload.answers(coarse)[rows], axis=1) * self.scale
+            found = []
+            for place, row in enumerate(map(int, rows)):
+                # What was cut is missing from sums; other queries it may move either way.
+                is_sum = workload.span(row) is not None
+                cut = max(float(answers[place, -1]), 0.0) if is_sum else 0.0
+                cut_error = float(cut_errors[place]) if is_sum else 0.0
+                found += [
+                    Estimate(
+                        publisher,
+                        workload.names[row],
+                        float(answers[place, column]),
+                        float(errors[place]),
+                        workload.span(row),
+                        cut * float(shares[column]),
+                        cut_error * float(shares[column]),
+                    )
+                    for column, publisher in enumerate(self.publishers)
+                ]
+            return tuple(found)
+
+        return SlotRelease(
+            slot=len(totals),
+            bound=None,
+            allowance=state.allowances[-1],
+            histogram=tuple(state.histograms[-1]),
+            values=tuple(state.values[-1]),
+            scale=self.scale,
+            randomness=source,
+            charges=tuple(charges),
+            answers=tuple(each for workload in self.workloads for each in due(workload)),
+            slot_totals=due(per_slot(self.slots)),
+            running_totals=due(prefix_sums(self.slots)),
+        )
