@@ -192,9 +192,7 @@ class ArrayAccounts:
         weight = self._index.asked[part].astype(np.float64)
         before = self._before(costs, part, self._index.asked)
         more = weight * (2 * before + float(costs[-1]) * weight)
-        self._need += np.bincount(
-            self._index.user[part], weights=more, minlength=self._index.users
-        )
+        self._need += np.bincount(self._index.user[part], weights=more, minlength=self._index.users)
         np.minimum(self._need, float(LARGEST_NEED), out=self._need)
 
     def _before(self, costs: Sequence[int], part: slice, values: Integers) -> Reals:

@@ -3,9 +3,9 @@
 The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
 each user and publisher of the slot: slot, cell (the user's number times 4096, plus the index of
 the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut.
-`users` has a row for everybody so far: number, need, spent, the latter two in halves. A release reads the users of the last
-slot and the rest of all earlier ones, and writes its own; whether they count is for the ledger to
-say.
+`users` has a row for everybody so far: number, need, spent, the latter two in halves. A release
+reads the users of the last slot and the rest of all earlier ones, and writes its own; whether they
+count is for the ledger to say.
 
 Every figure is an integer of at most 128 bits. `privacy.filter` says what is computed.
 """

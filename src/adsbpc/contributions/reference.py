@@ -131,8 +131,6 @@ class ReferenceAccounts:
         totals = [0] * (len(self.publishers) + 1)
         for user in self.users.values():
             mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
-            for column, weight in admit(
-                user.account, mine, len(self.publishers), terms
-            ).items():
+            for column, weight in admit(user.account, mine, len(self.publishers), terms).items():
                 totals[column] += weight
         return totals

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.lab.baselines import bounded, global_sensitivity
+from adsbpc.lab.baselines import bounded, global_sensitivity, personal
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.stream import stream
 from adsbpc.lab.evaluation import LabMechanism
-from adsbpc.model.release_spec import AdsBPCSection
+from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 
 MECHANISMS: dict[str, LabMechanism] = {
     "ipa": global_sensitivity.IPA,
@@ -20,12 +20,15 @@ MECHANISMS: dict[str, LabMechanism] = {
     "adsbpc": bounded.adsbpc(AdsBPCSection()),
     "adsbpc-svt": bounded.adsbpc(AdsBPCSection(bounds="svt")),
     "adsbpc-oracle": bounded.oracle,
+    "personal-budget": personal.personal_budget(PersonalBudgetSection()),
+    "personal-budget-oracle": personal.oracle,
 }
 
 # What each one needs or is, for tables and the page.
 REMARKS = {
     "adsbpc-published": "as the paper's listings have it: spends more than it says",
     "adsbpc-oracle": "not private: its bound is read from the data",
+    "personal-budget-oracle": "not private: its allowance is read from the data",
 }
 
 

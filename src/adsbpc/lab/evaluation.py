@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adsbpc.contributions import ArrayContributions
+from adsbpc.contributions import ArrayContributions, CellIndex
 from adsbpc.contributions.interface import Integers
 from adsbpc.lab.datasets import Dataset
 from adsbpc.model import UNITS_PER_CONVERSION, Adjacency
@@ -117,6 +117,11 @@ class Prepared:
         """Totals in conversions, a row a slot, each capped at its bound in grid units."""
         rows = [self.totals(slot, bound) for slot, bound in enumerate(bounds, start=1)]
         return np.array(rows, dtype=np.float64) / UNITS_PER_CONVERSION
+
+    @cached_property
+    def cells(self) -> CellIndex:
+        """For personal budgets, whose accounts go through the slots anew in every trial."""
+        return CellIndex.of(self._contributions)
 
     @cached_property
     def truth(self) -> Reals:

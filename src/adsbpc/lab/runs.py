@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.lab.baselines import bounded
+from adsbpc.lab.baselines import bounded, personal
 from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
 from adsbpc.lab.datasets import Dataset, load_dataset, read_own_data
 from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
 from adsbpc.model import Adjacency
-from adsbpc.model.release_spec import AdsBPCSection
+from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 
 # What a result depends on besides its description: results of other code are not recalled.
 _ROOMS = (
@@ -119,6 +119,8 @@ def mechanism_of(run: Run) -> LabMechanism:
         return bounded.constant_bound(int(run.options["bound"]))
     if run.mechanism in ("adsbpc", "adsbpc-svt"):
         return bounded.adsbpc(AdsBPCSection(**run.options))
+    if run.mechanism == "personal-budget":
+        return personal.personal_budget(PersonalBudgetSection(**run.options))
     raise SpecError(f"mechanism {run.mechanism!r} has no options: remove {sorted(run.options)}")
 
 

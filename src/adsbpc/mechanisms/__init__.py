@@ -1,11 +1,14 @@
-"""Mechanisms: AdsBPC, planned from a campaign file and run slot by slot."""
+"""Mechanisms: AdsBPC and personal budgets, planned from a campaign file and run slot by slot."""
 
 from adsbpc.mechanisms.adsbpc import AdsBPC, State
 from adsbpc.mechanisms.interface import SlotRelease
+from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
+from adsbpc.mechanisms.personal_planning import planned_personal
 from adsbpc.mechanisms.planning import (
+    Mechanism,
     expected_errors,
     guarantee_of,
-    plan_adsbpc,
+    plan_mechanism,
     planned,
     privacy_of,
     rho_for_targets,
@@ -14,12 +17,16 @@ from adsbpc.mechanisms.planning import (
 
 __all__ = [
     "AdsBPC",
+    "Mechanism",
+    "PersonalBudget",
+    "PersonalState",
     "SlotRelease",
     "State",
     "expected_errors",
     "guarantee_of",
-    "plan_adsbpc",
+    "plan_mechanism",
     "planned",
+    "planned_personal",
     "privacy_of",
     "rho_for_targets",
     "split_of",

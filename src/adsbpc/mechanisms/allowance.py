@@ -36,7 +36,7 @@ _HIDDEN, _RESOLVED = 2.0, 8.0
 _USUAL_POWER, _LEAST_POWER, _LARGEST_POWER = 4.0, 2.5, 20.0
 # How needs grow: norm ~ slot^a. Between 1/2, for people who never meet a publisher twice, and 1;
 # apparent growth is less, because chance evens out. With fewer publishers it is more.
-_GROWTH, _GROWTH_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.4, 0.1
+_GROWTH, _GROWTH_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.4, 0.12
 _GROWTH_ERROR, _GROWTH_DRIFT = 0.15, 0.05
 # Forecasts that are weighed: how many spreads off, and with what weight. Too low is worse.
 _FORECASTS = ((-1.0, 0.25), (0.0, 0.4), (1.0, 0.25), (1.8, 0.1))

@@ -143,6 +143,12 @@ class PersonalBudget:
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
+    def noise_of_allowance(self) -> float:
+        """Standard deviation of a row's noise under an allowance of one conversion, in entries of
+        the strategy: how noise grows with the allowance."""
+        return self.scale * ONE / sqrt(LIMIT * _KEPT_SHARE)
+
+    @property
     def cut_ratio(self) -> int:
         """What was cut is counted this much more coarsely, so that much of it can be counted."""
         return min(8, 1 + isqrt(len(self.publishers)))
@@ -150,7 +156,7 @@ class PersonalBudget:
     def multiplier_of(self, allowance: float) -> int:
         """The multiplier under which a norm of the allowance, and nothing above it, costs no more
         than the limit."""
-        fitting = int(sqrt(LIMIT) / (allowance * ONE_CONVERSION))
+        fitting = int(sqrt(LIMIT * _KEPT_SHARE) / (allowance * ONE_CONVERSION))
         return min(max(1, fitting), LARGEST_MULTIPLIER)
 
     def terms(self, slot: int, multiplier: int) -> Terms:
@@ -252,7 +258,10 @@ class PersonalBudget:
         ]
         columns = len(self.publishers)
         return [
-            sum(factors[column == columns] * row[column] for factors, row in zip(moved, kept))
+            sum(
+                factors[column == columns] * row[column]
+                for factors, row in zip(moved, kept, strict=True)
+            )
             for column in range(columns + 1)
         ]
 
@@ -273,9 +282,7 @@ class PersonalBudget:
         values = np.array([[float(value) for value in row] for row in state.values])
         return np.column_stack([fine @ values[:, :-1], coarse @ values[:, -1]])
 
-    def _released(
-        self, state: PersonalState, charges: list[Charge], source: str
-    ) -> SlotRelease:
+    def _released(self, state: PersonalState, charges: list[Charge], source: str) -> SlotRelease:
         totals, (fine, coarse) = self._totals(state), self._inverse(state)
         largest = np.maximum(totals[:, :-1].sum(axis=0), 0)
         shares = largest / largest.sum() if largest.sum() > 0 else np.zeros(len(largest))

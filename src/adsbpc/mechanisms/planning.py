@@ -9,11 +9,19 @@ import numpy as np
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
+from adsbpc.mechanisms.personal_budget import PersonalBudget
+from adsbpc.mechanisms.personal_planning import (
+    expected_personal_errors,
+    planned_personal,
+    split_personal,
+    starting_from,
+)
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
+from adsbpc.model.release import Release
 from adsbpc.model.release_spec import AdsBPCSection, PrivacySection, WorkloadSection
 from adsbpc.model.spec import CampaignSpec
-from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
+from adsbpc.privacy import Strategy, composed, exact_rho, rho_of, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -27,6 +35,8 @@ from adsbpc.workloads import (
     slot_ranges,
 )
 from adsbpc.workloads.queries import Reals
+
+Mechanism = AdsBPC | PersonalBudget
 
 
 def guarantee_of(spec: CampaignSpec) -> Guarantee:
@@ -73,7 +83,10 @@ def objective_of(section: WorkloadSection) -> Objective:
 
 def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     """The parts of the budget by what they buy; they add up to rho exactly."""
-    return split_budget(guarantee_of(spec).rho, privacy_of(spec).adsbpc, spec.campaign.slots)
+    rho, privacy = guarantee_of(spec).rho, privacy_of(spec)
+    if privacy.mechanism == "personal-budget":
+        return split_personal(rho, privacy.personal_budget)
+    return split_budget(rho, privacy.adsbpc, spec.campaign.slots)
 
 
 def split_budget(rho: Fraction, section: AdsBPCSection, slots: int) -> dict[str, Fraction]:
@@ -110,23 +123,31 @@ def _too_small(rho: Fraction, slots: int) -> PrivacyError:
     )
 
 
-def plan_adsbpc(spec: CampaignSpec, slot_rho: tuple[Fraction, ...] | None = None) -> AdsBPC:
-    """The mechanism of a campaign file. A running campaign goes on with the `slot_rho` that it
-    started with, whose last digits another version of the solver might not find again."""
+def plan_mechanism(
+    spec: CampaignSpec,
+    slot_rho: tuple[Fraction, ...] | None = None,
+    strategy: Strategy | None = None,
+    previous: tuple[Release, ...] = (),
+) -> Mechanism:
+    """The mechanism of a campaign file. A running campaign goes on with the `slot_rho` and the
+    `strategy` that it started with, whose last digits another version of the solver might not find
+    again. `previous` are the releases that the file says to start from."""
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
     names = [name for workload in workloads for name in workload.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
-    return planned(
-        guarantee_of(spec),
-        privacy_of(spec).adsbpc,
-        workloads,
-        objective_of(spec.workload[0]),
-        spec.reported_publishers,
-        spec.unit_value,
-        slot_rho,
-    )
+    privacy, objective = privacy_of(spec), objective_of(spec.workload[0])
+    if privacy.mechanism == "adsbpc":
+        return planned(
+            guarantee_of(spec), privacy.adsbpc, workloads, objective, spec.reported_publishers,
+            spec.unit_value, slot_rho,
+        )  # fmt: skip
+    mechanism = planned_personal(
+        guarantee_of(spec), privacy.personal_budget, workloads, objective,
+        spec.reported_publishers, spec.unit_value, strategy,
+    )  # fmt: skip
+    return starting_from(mechanism, previous) if previous else mechanism
 
 
 def planned(
@@ -179,10 +200,13 @@ def planned(
     )
 
 
-def expected_errors(mechanism: AdsBPC, bound: int) -> list[tuple[int, str, float]]:
-    """(slot, query, standard error per publisher) under a constant bound, in the metric."""
+def expected_errors(mechanism: Mechanism, bound: float) -> list[tuple[int, str, float]]:
+    """(slot, query, standard error per publisher) under a constant bound, or allowance of personal
+    budgets, in the metric."""
+    if isinstance(mechanism, PersonalBudget):
+        return expected_personal_errors(mechanism, bound)
     unit = mechanism.unit_value * UNITS_PER_CONVERSION
-    factor = totals_squared(mechanism.guarantee.adjacency, len(mechanism.publishers), bound)
+    factor = totals_squared(mechanism.guarantee.adjacency, len(mechanism.publishers), int(bound))
     variances = np.array([factor / (2 * float(rho)) for rho in mechanism.slot_rho]) * unit**2
     return [
         (int(slot), name, float(error))

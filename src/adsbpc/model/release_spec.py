@@ -51,6 +51,32 @@ class AdsBPCSection(_Section):
         return self
 
 
+class PersonalBudgetSection(_Section):
+    """Parameters of personal budgets.
+
+    `heavy_user` is a public guess: how many conversions a person has in the campaign who converts
+    often. `allowance` fixes what everybody may add over the campaign, in conversions; without it,
+    it follows noisy histograms, for `histogram_share` of rho. `previous` is the folder of an
+    earlier campaign's releases, whose histograms say where to start. `beta` belongs to the
+    strategy "toeplitz".
+    """
+
+    strategy: Literal["optimised", "toeplitz", "square-root", "identity"] = "optimised"
+    beta: Annotated[float, Field(ge=0, le=1)] | None = None
+    heavy_user: Annotated[int, Field(ge=1, le=100_000)] = 30
+    allowance: Annotated[float, Field(ge=0.5, le=10_000)] | None = None
+    previous: str | None = None
+    histogram_share: Annotated[float, Field(ge=0.001, le=0.5)] = 0.05
+
+    @model_validator(mode="after")
+    def _keys_belong_together(self) -> Self:
+        if self.beta is not None and self.strategy != "toeplitz":
+            raise ValueError('beta belongs to strategy = "toeplitz": set that or remove beta')
+        if self.allowance is not None and self.previous is not None:
+            raise ValueError("allowance is fixed: remove it, or previous")
+        return self
+
+
 class PrivacySection(_Section):
     """`scope_rho` is the budget of the whole scope; this campaign's own if left out."""
 
@@ -59,8 +85,9 @@ class PrivacySection(_Section):
     epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    mechanism: Literal["adsbpc"] = "adsbpc"
+    mechanism: Literal["adsbpc", "personal-budget"] = "adsbpc"
     adsbpc: AdsBPCSection = AdsBPCSection()
+    personal_budget: PersonalBudgetSection = PersonalBudgetSection()
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:

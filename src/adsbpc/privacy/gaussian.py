@@ -14,8 +14,8 @@ import numpy as np
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
-from adsbpc.privacy.randomness import Integers, Randomness, check_scale
 from adsbpc.privacy.filter import LIMIT
+from adsbpc.privacy.randomness import Integers, Randomness, check_scale
 from adsbpc.privacy.sensitivity import filtered_squared, histogram_squared, totals_squared
 
 # Larger totals are cut off here, which leaves room for noise: a sum that wrapped around would show

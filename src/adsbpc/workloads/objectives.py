@@ -7,7 +7,7 @@ Everything is for contributions bounded by 1 and sensitivity 1: slot i gets vari
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +37,6 @@ class Scales:
         return Scales(self.variances * (self.rho / rho), rho, self.gap)
 
 
-class Objective(Protocol):
-    def scales(self, workload: Workload, rho: float) -> Scales:
-        """Least error for this budget."""
-
-    def error(self, workload: Workload, slot_variances: Reals) -> float:
-        """What is made small."""
-
-    def budget_for(self, workload: Workload, error: float) -> Scales:
-        """Least budget for this error."""
-
-
 def _weights(weights: tuple[float, ...] | None, queries: int) -> Reals:
     chosen = np.ones(queries) if weights is None else np.asarray(weights, dtype=np.float64)
     if chosen.shape != (queries,) or not np.isfinite(chosen).all() or (chosen <= 0).any():
@@ -67,15 +56,16 @@ class WeightedSquaredError:
 
     weights: tuple[float, ...] | None = None
 
+    def squared_weights(self, workload: Workload) -> Reals:
+        return _weights(self.weights, len(workload.names)) ** 2
+
     def scales(self, workload: Workload, rho: float) -> Scales:
-        gammas = _weights(self.weights, len(workload.names))
-        asked = workload.column_weights(gammas**2)
+        asked = workload.column_weights(self.squared_weights(workload))
         roots = np.sqrt(np.maximum(asked, _SMALLEST_WEIGHT * asked.max()))
         return Scales(roots.sum() / (2 * rho * roots), rho, 0.0)
 
     def error(self, workload: Workload, slot_variances: Reals) -> float:
-        gammas = _weights(self.weights, len(workload.names))
-        return float(gammas**2 @ workload.variances(slot_variances))
+        return float(self.squared_weights(workload) @ workload.variances(slot_variances))
 
     def budget_for(self, workload: Workload, error: float) -> Scales:
         at_one = self.scales(workload, 1.0)
@@ -88,7 +78,8 @@ class VarianceTargets:
 
     targets: tuple[float, ...]
 
-    def _targets(self, workload: Workload) -> Reals:
+    def limits(self, workload: Workload) -> Reals:
+        """The variances that are aimed at, up to one factor."""
         targets = np.asarray(self.targets, dtype=np.float64)
         if targets.shape != (len(workload.names),):
             raise WorkloadError(
@@ -105,10 +96,10 @@ class VarianceTargets:
         return self.budget_for(workload, 1.0).with_budget(rho)
 
     def error(self, workload: Workload, slot_variances: Reals) -> float:
-        return float((workload.variances(slot_variances) / self._targets(workload)).max())
+        return float((workload.variances(slot_variances) / self.limits(workload)).max())
 
     def budget_for(self, workload: Workload, error: float) -> Scales:
-        return _least_cost(workload, self._targets(workload) * _positive(error))
+        return _least_cost(workload, self.limits(workload) * _positive(error))
 
 
 @dataclass(frozen=True)
@@ -118,6 +109,9 @@ class MaxVariance:
     def _targets(self, workload: Workload) -> VarianceTargets:
         return VarianceTargets((1.0,) * len(workload.names))
 
+    def limits(self, workload: Workload) -> Reals:
+        return self._targets(workload).limits(workload)
+
     def scales(self, workload: Workload, rho: float) -> Scales:
         return self._targets(workload).scales(workload, rho)
 
@@ -126,6 +120,11 @@ class MaxVariance:
 
     def budget_for(self, workload: Workload, error: float) -> Scales:
         return self._targets(workload).budget_for(workload, error)
+
+
+# What can be asked of noise: `scales` finds the least error for a budget, `error` says what is made
+# small, and `budget_for` finds the least budget for an error.
+Objective = WeightedSquaredError | VarianceTargets | MaxVariance
 
 
 def _positive(error: float) -> float:
