@@ -16,7 +16,7 @@ from adsbpc import Campaign
 from adsbpc.campaign import Running, attribute, contributed, release_slot, start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import State
+from adsbpc.mechanisms import PersonalState, State
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
 from adsbpc.privacy import SecureRandomness, SeededRandomness
@@ -228,7 +228,7 @@ def test_a_slot_that_somebody_commits_meanwhile_is_returned(
     read = Running.state
     others: list[str] = []
 
-    def slow_state(self: Running) -> State:
+    def slow_state(self: Running) -> State | PersonalState:
         if not others:
             others.append("")
             others[0] = Campaign.load(file).release(1)[0].text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from adsbpc.ledger import Ledger, Opening
+from adsbpc.ledger import Ledger, Opening, StoredPlan
 from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
 
 STEP = {"secret": {"up": [7, 12345]}}
@@ -47,7 +47,7 @@ def opening_of(
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
 ) -> Opening:
     guarantee = Guarantee(rho, adjacency, scope)
-    return Opening(guarantee, campaign, {"campaign": {"name": campaign}}, (1, 2), limit)
+    return Opening(guarantee, campaign, {"campaign": {"name": campaign}}, StoredPlan((1, 2)), limit)
 
 
 def start(ledger: Ledger, *pico_rho: int, **opening: Any) -> tuple[str, bool]:

@@ -51,7 +51,7 @@ def test_a_campaign_from_start_to_end(ledger: Ledger) -> None:
     assert ledger.exists()
     record = ledger.campaign("acme", "spring")
     assert record is not None
-    assert (record.reserved_pico_rho, record.slot_pico_rho) == (PICO_RHO, (1, 2))
+    assert (record.reserved_pico_rho, record.plan.slot_pico_rho) == (PICO_RHO, (1, 2))
     stored, ours = ledger.commit(release_of(2, 3, 4), STEP)
     assert ours
     assert stored == release_of(2, 3, 4).to_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adsbpc.contributions import ArrayContributions
-from adsbpc.mechanisms import AdsBPC, SlotRelease, State, plan_adsbpc
+from adsbpc.mechanisms import AdsBPC, SlotRelease, State, plan_mechanism
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
 from adsbpc.privacy import Randomness, SeededRandomness
 
@@ -31,7 +31,14 @@ def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) 
 
 
 def planned(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) -> AdsBPC:
-    return plan_adsbpc(spec_of(slots, workload, **privacy))
+    mechanism = plan_mechanism(spec_of(slots, workload, **privacy))
+    assert isinstance(mechanism, AdsBPC)
+    return mechanism
+
+
+def bound_of(release: SlotRelease) -> int:
+    assert release.bound is not None
+    return release.bound
 
 
 def conversions(rows: list[tuple[str, int, int]], slots: int) -> ArrayContributions:

@@ -17,7 +17,7 @@ from adsbpc.mechanisms.bounds import HISTOGRAM_EDGES, HistogramTracker
 from adsbpc.model import PICO_RHO, Adjacency
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SecureRandomness, SeededRandomness
-from tests.mechanisms.campaigns import PUBLISHERS, conversions, planned, run, spec_of
+from tests.mechanisms.campaigns import PUBLISHERS, bound_of, conversions, planned, run, spec_of
 
 TRACKERS: list[dict[str, Any]] = [
     {"bounds": "histogram"},
@@ -69,7 +69,7 @@ def test_the_scale_belongs_to_the_bound() -> None:
     releases, _ = run(planned(31, adsbpc={"bounds": "svt"}), busy(31), 3)
     mechanism = planned(31, adsbpc={"bounds": "svt"})
     for release, rho in zip(releases, mechanism.slot_rho, strict=True):
-        assert release.scale == pytest.approx(release.bound * UNIT / sqrt(2 * rho), rel=1e-12)
+        assert release.scale == pytest.approx(bound_of(release) * UNIT / sqrt(2 * rho), rel=1e-12)
 
 
 @pytest.mark.parametrize("tracker", TRACKERS, ids=str)

@@ -14,7 +14,7 @@ import pytest
 from adsbpc.mechanisms import AdsBPC, SlotRelease
 from adsbpc.mechanisms.bounds import units
 from adsbpc.model import Adjacency
-from tests.mechanisms.campaigns import conversions, planned, run
+from tests.mechanisms.campaigns import bound_of, conversions, planned, run
 
 SLOTS = 2
 OTHERS = [("x", 1, 0), ("x", 2, 1), ("y", 2, 0)]
@@ -33,7 +33,7 @@ USERS = [
 def totals(user: list[tuple[str, int, int]], releases: list[SlotRelease]) -> list[list[int]]:
     """Capped totals of a data set with this user, under the bounds that were released."""
     data = conversions(OTHERS + user, SLOTS)
-    return [data.totals(r.slot, units(r.bound)).tolist() for r in releases]
+    return [data.totals(r.slot, units(bound_of(r))).tolist() for r in releases]
 
 
 def measurement_cost(

@@ -24,7 +24,7 @@ from adsbpc.privacy import (
     sparse_vector_scales,
     totals_squared,
 )
-from tests.mechanisms.campaigns import PUBLISHERS, planned
+from tests.mechanisms.campaigns import PUBLISHERS, bound_of, planned
 from tests.mechanisms.recording import RecordingContributions, RecordingRandomness
 
 SLOTS = 20
@@ -83,10 +83,10 @@ def test_every_bound_in_use_is_the_one_behind_the_noise(
     data, randomness = surge(), RecordingRandomness()
     releases, _ = run_saved(mechanism, data, randomness)
     caps = [bound for kind, _, bound in data.asked if kind == "totals"]
-    assert caps == [units(release.bound) for release in releases]
+    assert caps == [units(bound_of(release)) for release in releases]
     factor = 2 if adjacency is Adjacency.SUBSTITUTE else 1
     for release, rho in zip(releases, mechanism.slot_rho, strict=True):
-        assert release.scale == pytest.approx(units(release.bound) * sqrt(factor / (2 * rho)))
+        assert release.scale == pytest.approx(units(bound_of(release)) * sqrt(factor / (2 * rho)))
         assert release.scale in randomness.scales("gaussian")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,11 @@ _SURGING = "video"
 
 @dataclass(frozen=True)
 class MadeUp:
-    """A campaign whose truth is known, and the noise that hides it."""
+    """A campaign whose truth is known, and the noise that hides it.
+
+    Personal budgets cut the same part of every publisher, and more of it slot by slot: `most_cut`
+    of the last slot. Bounds cut nothing here.
+    """
 
     publishers: tuple[str, ...] = PUBLISHERS
     slots: int = 31
@@ -45,7 +49,11 @@ class MadeUp:
     value_cap: float | None = None
     volume: float = 60.0
     scale: float = 6.0
+    mechanism: Literal["adsbpc", "personal-budget"] = "adsbpc"
     bounds: tuple[int, ...] = (2,)
+    allowances: tuple[float, ...] = (11.3137,)
+    most_cut: float = 0.2
+    cut_scale: float = 9.0
     queries: tuple[str, ...] = ("prefix",)
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     epsilon: float = 5.3
@@ -84,10 +92,29 @@ class MadeUp:
             truth[slots > self.slots // 2, names.index(_SURGING)] *= 2.5
         return truth
 
+    @property
+    def has_personal_budgets(self) -> bool:
+        return self.mechanism == "personal-budget"
+
+    @property
+    def cut(self) -> Reals:
+        """What of the truth is not let in."""
+        if not self.has_personal_budgets:
+            return np.zeros_like(self.truth)
+        parts = self.most_cut * np.arange(1, self.released + 1) / self.released
+        cut: Reals = np.round(self.truth * parts[:, None])
+        return cut
+
     def releases(self) -> tuple[Release, ...]:
         random = np.random.default_rng(self.seed)
         truth = self.truth
-        noisy = truth + np.round(random.normal(0, self.scale, truth.shape))
+        noisy = truth - self.cut + np.round(random.normal(0, self.scale, truth.shape))
+        if self.has_personal_budgets:
+            counted = self.cut.sum(axis=1) + np.round(
+                random.normal(0, self.cut_scale, self.released)
+            )
+            # As in a release, the last column has what was cut.
+            noisy = np.column_stack([noisy, counted])
         return tuple(self._release(slot, noisy) for slot in range(1, self.released + 1))
 
     def report(self, **changes: Any) -> Report:
@@ -102,6 +129,10 @@ class MadeUp:
             Budget(3 * limit, limit + spent),
             **{**self.options, **changes},
         )
+
+    @property
+    def _columns(self) -> int:
+        return len(self.publishers) + 1
 
     def _release(self, slot: int, noisy: Reals) -> Release:
         starts_at, ends_at = self.spec.grid.bounds_text(slot)
@@ -121,7 +152,11 @@ class MadeUp:
             starts_at=starts_at,
             ends_at=ends_at,
             metric="value" if self.metric == "value" else "conversions",
-            bound=self.bounds[slot % len(self.bounds)],
+            mechanism=self.mechanism,
+            bound=None if self.has_personal_budgets else self.bounds[slot % len(self.bounds)],
+            allowance=(
+                self.allowances[slot % len(self.allowances)] if self.has_personal_budgets else None
+            ),
             scale=self.scale,
             values=tuple(int(value) for value in noisy[slot - 1]),
             randomness="seeded",
@@ -135,13 +170,21 @@ class MadeUp:
         first, last = span
         sums = noisy[first - 1 : last].sum(axis=0)
         spread = self.scale * (last - first + 1) ** 0.5
-        return self._estimates(query, sums, spread, span)
+        answers = self._estimates(query, sums[: self._columns], spread, span)
+        if not self.has_personal_budgets:
+            return answers
+        totals = np.maximum(noisy[:last, : self._columns].sum(axis=0), 0)
+        cut, cut_error = max(sums[-1], 0.0), self.cut_scale * (last - first + 1) ** 0.5
+        return tuple(
+            replace(answer, cut=float(share * cut), cut_error=float(share * cut_error))
+            for answer, share in zip(answers, totals / max(totals.sum(), 1.0), strict=True)
+        )
 
     def _change(self, slot: int, noisy: Reals) -> tuple[Estimate, ...]:
         """From the slot before to this one: a query that is no sum over slots."""
         if slot == 1:
             return ()
-        change = noisy[slot - 1] - noisy[slot - 2]
+        change = (noisy[slot - 1] - noisy[slot - 2])[: self._columns]
         return self._estimates(f"change row {slot}", change, self.scale * 2**0.5, None)
 
     def _estimates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -87,13 +88,26 @@ def test_a_query_that_is_no_sum_stays_as_it_is() -> None:
     assert any(row.estimate < 0 for row in made.report(adjusted=True).rows())
 
 
-@given(st.integers(0, 10_000), st.floats(0.1, 50))
-def test_adjusted_intervals_cover_whenever_the_others_do(seed: int, volume: float) -> None:
-    made = MadeUp(slots=6, released=6, volume=volume, scale=10, seed=seed, queries=("slot",))
+@given(st.integers(0, 10_000), st.floats(0.1, 50), st.sampled_from(("adsbpc", "personal-budget")))
+def test_adjusted_intervals_cover_whenever_the_others_do(
+    seed: int, volume: float, mechanism: Literal["adsbpc", "personal-budget"]
+) -> None:
+    made = MadeUp(
+        slots=6,
+        released=6,
+        volume=volume,
+        scale=10,
+        seed=seed,
+        queries=("slot",),
+        mechanism=mechanism,
+    )
     truth = np.column_stack([made.truth, made.truth.sum(axis=1)])
     pairs = zip(made.report().rows(), made.report(adjusted=True).rows(), strict=True)
     for (plain, adjusted), true in zip(pairs, truth.ravel(), strict=True):
         assert adjusted.low >= 0
         assert adjusted.low <= adjusted.estimate <= adjusted.high
+        # What was cut stays in: the high end is that of the released number, or higher.
+        assert adjusted.high >= plain.high
+        assert adjusted.cut == plain.cut
         if plain.low <= true <= plain.high:
             assert adjusted.low <= true <= adjusted.high

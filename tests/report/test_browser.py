@@ -143,8 +143,20 @@ def test_the_page_draws_and_fits(
         MadeUp(tuple(f"p{k}" for k in range(60)), volume=1, scale=20),
         MadeUp(metric="value", value_cap=500.0, volume=9e6, scale=9e5),
         MadeUp(slot="1h", slots=72, released=60),
+        MadeUp(mechanism="personal-budget", allowances=(8.0, 11.3137)),
     ],
-    ids=["first", "only", "many", "long names", "hostile", "noise", "much noise", "money", "hours"],
+    ids=[
+        "first",
+        "only",
+        "many",
+        "long names",
+        "hostile",
+        "noise",
+        "much noise",
+        "money",
+        "hours",
+        "budgets",
+    ],
 )
 def test_unusual_reports_draw_and_fit(reader: Reader, made: MadeUp, size: tuple[int, int]) -> None:
     opened = reader.open(made.report(), size)
@@ -186,7 +198,8 @@ def test_a_publisher_is_brought_forward_with_the_keyboard(reader: Reader) -> Non
 
 
 def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
-    opened = reader.open(MadeUp(HOSTILE).report())
+    report = MadeUp(HOSTILE, mechanism="personal-budget").report()
+    opened = reader.open(report)
     # Eight lines; the first one is the largest, and far from the others on day 21.
     point = opened.page.locator("#chart-trend path[aria-roledescription=point]").nth(20 * 8)
     box = point.bounding_box()
@@ -197,6 +210,9 @@ def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
     text = tooltip.inner_text()
     assert HOSTILE[0] in text
     assert "Sat 21 March 2026" in text
+    cell = report.running_totals([21])[0]
+    assert cell.high - cell.estimate > 2 * (cell.estimate - cell.low)
+    assert f"{cell.low:,.0f} to {cell.high:,.0f}" in text
     _assert_well_behaved(opened)
 
 

@@ -46,8 +46,9 @@ def test_colours_can_be_read(palette: dict[str, str]) -> None:
         MadeUp(slots=1, released=1),
         MadeUp(volume=0.1, scale=20),
         MadeUp(slot="1h", slots=60, released=60),
+        MadeUp(mechanism="personal-budget"),
     ],
-    ids=["month", "first day", "only day", "noise", "hours"],
+    ids=["month", "first day", "only day", "noise", "hours", "budgets"],
 )
 def test_specifications_are_valid(made: MadeUp) -> None:
     report = made.report()

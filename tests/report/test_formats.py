@@ -23,12 +23,17 @@ from tests.report.releases import MadeUp
 _AWKWARD = ("plain", 'comma, quote " and tail', "ünïcode 🌍", "</script>", "=1+1")
 
 
-@pytest.fixture(scope="module", params=["days", "hours with a clock change", "adjusted"])
+@pytest.fixture(scope="module", params=["days", "hours with a clock change", "adjusted", "budgets"])
 def report(request: pytest.FixtureRequest) -> Report:
     if request.param == "hours with a clock change":
         made = MadeUp(_AWKWARD, slot="1h", slots=48, released=40, start=date(2026, 10, 24))
         return made.report()
-    made = MadeUp(_AWKWARD, released=5, queries=("prefix", "matrix"))
+    made = MadeUp(
+        _AWKWARD,
+        released=5,
+        queries=("prefix", "matrix"),
+        mechanism="personal-budget" if request.param == "budgets" else "adsbpc",
+    )
     return made.report(adjusted=request.param == "adjusted")
 
 
@@ -61,7 +66,17 @@ def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
     assert _read([row | {"noisy": row["noisy"] == "true"} for row in numbers]) == expected
 
 
-_NUMBERS = {"slot", "estimate", "standard_error", "low", "high"}
+_NUMBERS = {"slot", "estimate", "standard_error", "low", "high", "cut"}
+
+
+def test_what_was_cut_stands_beside_the_interval() -> None:
+    made = MadeUp(released=2, queries=("slot", "matrix"), mechanism="personal-budget", cut_scale=0)
+    rows = list(csv.DictReader(io.StringIO(made.report().to_csv(), newline="")))
+    assert list(rows[0])[-4:] == ["low", "high", "cut", "noisy"]
+    cut = {row["query"]: float(row["cut"]) for row in rows if row["publisher"] == "(all)"}
+    assert cut["slot 2"] == pytest.approx(made.cut[1].sum())
+    # It may move queries that are no sums either way, and nothing is said about those.
+    assert cut["change row 2"] == 0
 
 
 def test_moments_carry_the_zone_of_the_campaign() -> None:

@@ -177,6 +177,32 @@ def test_money() -> None:
     assert "at most 1 to 2 conversions of 500.00 each a day, depending on the day." in words
 
 
+def test_personal_budgets() -> None:
+    report = MadeUp(mechanism="personal-budget").report()
+    words = _Outline(report.to_html()).words
+    assert (
+        "Each band holds the total before cutting and noise with 95% confidence, if all publishers "
+        "are cut alike." in words
+    )
+    assert "95% intervals. What was cut is not in them." in words
+    assert "Upper ends of intervals include an estimate of what was cut." in words
+    assert "Every person has one budget for the whole campaign." in words
+    assert "cover the noise only" not in words
+    total = report.standings.everything
+    shown = f"{total.estimate:,.0f} {total.low:,.0f} to {total.high:,.0f} 100%"
+    assert f"All publishers {shown}" in words
+    # Symmetric around the estimate is what it must not be.
+    assert "±" not in words
+
+
+def test_bounds_say_nothing_of_budgets_per_person() -> None:
+    words = _Outline(MadeUp().report().to_html()).words
+    assert "Each band holds the total before noise with 95% confidence." in words
+    assert "intervals do not include that: they cover the noise only." in words
+    assert "Upper ends" not in words
+    assert "What was cut is not in them" not in words
+
+
 def test_budgets_can_be_read_by_a_screen_reader() -> None:
     outline = _Outline(MadeUp().report().to_html())
     meters = [attrs for _, attrs in outline.tags if attrs.get("role") == "meter"]

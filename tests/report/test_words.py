@@ -115,6 +115,78 @@ def test_bounds_in_plain_words() -> None:
     assert "intervals do not include that" in value
 
 
+def _with_cut(report: Report, cut: float, cut_error: float) -> Report:
+    """The same, with this cut in all so far."""
+    totals = report.newest.running_totals
+    changed = tuple(
+        replace(total, cut=cut / len(totals), cut_error=cut_error / len(totals)) for total in totals
+    )
+    newest = report.newest.model_copy(update={"running_totals": changed})
+    return replace(report, releases=(*report.releases[:-1], newest))
+
+
+def test_personal_budgets_in_plain_words() -> None:
+    def text(**made: object) -> str:
+        budgets = MadeUp(released=4, mechanism="personal-budget", **made)  # type: ignore[arg-type]
+        return wording.bounds(budgets.report())
+
+    assert text().startswith(
+        "Every person has one budget for the whole campaign. It is about as large as 11 "
+        "conversions with one publisher on one day. What goes beyond is cut. So far that is about "
+    )
+    assert "The upper ends of the intervals include it" in text()
+    assert "noise only" not in text()
+    assert "about as large as 1 conversion with" in text(allowances=(1.04,))
+    assert "as 0.52 to 1,300 conversions with one publisher on one day, depending on the day." in (
+        text(allowances=(0.5236, 1340.0))
+    )
+    # A range that cannot be seen after rounding is none.
+    assert "as 11 conversions with one publisher in one hour. What" in (
+        text(allowances=(11.1, 11.3), slot="1h")
+    )
+    assert "11 conversions of 250.00 each with" in text(metric="value", value_cap=250.0)
+
+
+@pytest.mark.parametrize(
+    ("cut", "error", "words"),
+    [
+        (120.0, 30.0, "is about 120 conversions in all, give or take 30 (one standard error). "),
+        (
+            12.4,
+            30.0,
+            "is about 12 conversions in all, give or take 30 (one standard error), which cannot be "
+            "told from nothing. ",
+        ),
+        (1.0, 1.2, "is about 1 conversion in all, give or take 1 (one standard error), which "),
+        (0.0, 30.0, "seems to be nothing, give or take 30 conversions (one standard error). "),
+        (0.4, 1.2, "seems to be nothing, give or take 1 conversion (one standard error). "),
+    ],
+)
+def test_what_was_cut_in_plain_words(cut: float, error: float, words: str) -> None:
+    report = MadeUp(released=2, mechanism="personal-budget").report()
+    assert f"So far that {words}" in wording.bounds(_with_cut(report, cut, error))
+
+
+def test_what_was_cut_in_money() -> None:
+    made = MadeUp(released=2, mechanism="personal-budget", metric="value", value_cap=250.0)
+    fine, coarse = (_with_cut(made.report(), 1250.5, error) for error in (9.5, 400.0))
+    assert "is about 1,250.50 of value in all, give or take 9.50 (" in wording.bounds(fine)
+    assert "is about 1,250 of value in all, give or take 400 (" in wording.bounds(coarse)
+
+
+def test_what_was_cut_may_be_unknown() -> None:
+    report = MadeUp(released=2, mechanism="personal-budget").report()
+    text = wording.bounds(_with_cut(report, 0.0, 0.0))
+    assert text.endswith("How much that is cannot be told yet, and no interval includes it.")
+
+
+def test_the_summary_of_personal_budgets_gives_the_interval() -> None:
+    report = MadeUp(mechanism="personal-budget").report()
+    total = report.standings.everything
+    interval = f"({total.low:,.0f} to {total.high:,.0f}) attributed conversions so far"
+    assert wording.summary(report).startswith(f"{total.estimate:,.0f} {interval}")
+
+
 @pytest.mark.parametrize("width", [60, 120])
 def test_the_table(width: int) -> None:
     text = _printed(MadeUp(volume=12).report(), width)
@@ -129,6 +201,15 @@ def test_the_table(width: int) -> None:
 
 def test_the_table_without_noisy_cells_has_no_footnote() -> None:
     assert "cannot be told" not in _printed(MadeUp().report(), 90)
+
+
+def test_the_table_of_personal_budgets_has_a_footnote() -> None:
+    report = MadeUp(mechanism="personal-budget", volume=12).report()
+    text, total = _printed(report, 90), report.standings.everything
+    assert f"{total.low:,.0f} to {total.high:,.0f}" in text
+    # Lines are broken where the table ends.
+    footnotes = " ".join(text.rpartition("┘")[2].split())
+    assert footnotes == f"{wording.UPPER_ENDS} ~ cannot be told from nothing at 95%"
 
 
 def test_names_are_no_markup() -> None:
@@ -154,6 +235,12 @@ def test_a_notebook_gets_a_picture_and_no_script() -> None:
     assert "<img" not in html
     assert "http" not in html.replace("http://www.w3.org/", "")
     assert "(epsilon = 5.3, delta = 1e-06)" in html
+
+
+def test_a_notebook_says_what_upper_ends_include() -> None:
+    budgets = MadeUp(mechanism="personal-budget").report()
+    assert wording.UPPER_ENDS in budgets._repr_html_()
+    assert wording.UPPER_ENDS not in MadeUp().report()._repr_html_()
 
 
 def test_a_notebook_names_how_many_it_leaves_out() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import attribute
 from adsbpc.campaign.plan import Plan, plan
 from adsbpc.campaign.promise import check_promise, promise_of
@@ -36,7 +37,7 @@ from adsbpc.report.tabular import Tabular
 @dataclass(frozen=True)
 class Status(Tabular):
     """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
-    in conversions per user and slot."""
+    in conversions per user and slot, and `allowance` that of personal budgets, in conversions."""
 
     released: int
     slots: int
@@ -44,6 +45,7 @@ class Status(Tabular):
     campaign_budget: Budget
     scope_budget: Budget
     bound: int | None
+    allowance: float | None
     ledger: str
 
     def columns(self) -> dict[str, list[Any]]:
@@ -57,6 +59,7 @@ class Status(Tabular):
             "scope_spent": [float(self.scope_budget.spent)],
             "scope_left": [float(self.scope_budget.left)],
             "bound": [self.bound],
+            "allowance": [self.allowance],
             "ledger": [self.ledger],
         }
 
@@ -90,8 +93,9 @@ class Campaign:
             guarantee, epsilon_of(guarantee.rho, delta), delta, limit, epsilon_of(limit, delta)
         )
 
-    def plan(self, bound: int = 1) -> Plan:
-        """The promise, the split of the budget and the expected errors, before any data."""
+    def plan(self, bound: float | None = None) -> Plan:
+        """The promise, the split of the budget and the expected errors, before any data. A bound,
+        or allowance of personal budgets, is only assumed."""
         return plan(self.spec, bound)
 
     def release(
@@ -185,6 +189,7 @@ class Campaign:
             self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
             *self._budgets(),
             releases[-1].bound if releases else None,
+            releases[-1].allowance if releases else None,
             self._ledger.where,
         )
 
@@ -199,6 +204,8 @@ class Campaign:
             if found.problem is None:
                 published.check()
                 problem = published.problem(ledger.releases(scope, name) if found.entries else [])
+                if problem is None and found.entries:
+                    problem = BookFolder(self.spec).problem(ledger.steps(scope, name))
                 found = Verification(found.entries, found.head, problem)
         except LedgerError as error:
             return Verification(found.entries, found.head, str(error))

@@ -8,8 +8,14 @@ from itertools import count
 from pathlib import Path
 
 from adsbpc.attribution import credits_sql, journeys_of, model_of
-from adsbpc.campaign.published import FOLDER
-from adsbpc.contributions import EngineContributions, contributions_sql
+from adsbpc.campaign import books as book_folder
+from adsbpc.campaign import published
+from adsbpc.contributions import (
+    Books,
+    EngineAccounts,
+    EngineContributions,
+    contributions_sql,
+)
 from adsbpc.engines import Engine
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, read_events, source_files
@@ -35,18 +41,40 @@ def attribute(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> Ev
 
 
 @contextmanager
-def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributions]:
-    """The view `credits` on the integer grid, in a table that is dropped at the end."""
+def _on_the_grid(spec: CampaignSpec, engine: Engine) -> Iterator[str]:
+    """A table of the view `credits` on the integer grid, which is dropped at the end."""
     table = f"contributions_{next(_TABLES)}"
     engine.table(table, contributions_sql(spec, "credits"))
-    contributions = EngineContributions(
-        engine, table, spec.campaign.slots, spec.reported_publishers
-    )
     try:
-        yield contributions
+        yield table
     finally:
-        contributions.close()
         engine.drop(table)
+
+
+@contextmanager
+def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributions]:
+    """What everybody contributes, for bounds."""
+    with _on_the_grid(spec, engine) as table:
+        contributions = EngineContributions(
+            engine, table, spec.campaign.slots, spec.reported_publishers
+        )
+        try:
+            yield contributions
+        finally:
+            contributions.close()
+
+
+@contextmanager
+def accounted(spec: CampaignSpec, engine: Engine, books: Books) -> Iterator[EngineAccounts]:
+    """What everybody contributes, with books, for personal budgets."""
+    with _on_the_grid(spec, engine) as table:
+        accounts = EngineAccounts(
+            engine, table, spec.campaign.slots, spec.reported_publishers, books
+        )
+        try:
+            yield accounts
+        finally:
+            accounts.close()
 
 
 def write_credits(engine: Engine, path: Path) -> int:
@@ -70,7 +98,9 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
     with suppress(SourceError):
         kept |= source_files(spec)
     ledger = (spec.directory / spec.ledger.location).resolve()
-    releases = (spec.directory / FOLDER).resolve()
+    kept_folders = [
+        (spec.directory / folder).resolve() for folder in (published.FOLDER, book_folder.FOLDER)
+    ]
     for position, target in enumerate(targets):
         if not target.parent.is_dir():
             raise SpecError(f"{target}: the folder {target.parent} does not exist. Create it first")
@@ -79,9 +109,11 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         real = target.resolve()
         if real.parent == ledger.parent and real.name.startswith(ledger.name):
             raise SpecError(f"{target}: is the ledger, which must not be lost. Give another name")
-        if real in kept or real.suffix == ".toml" or real.is_relative_to(releases):
+        inside = any(real.is_relative_to(folder) for folder in kept_folders)
+        if real in kept or real.suffix == ".toml" or inside:
             raise SpecError(
-                f"{target}: is a file of events, a campaign file or a release. Give another name"
+                f"{target}: is a file of events, a campaign file, a release or a book of accounts. "
+                "Give another name"
             )
         if target in targets[:position]:
             raise SpecError(f"{target}: is asked for twice. Give two names")

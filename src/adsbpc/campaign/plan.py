@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from adsbpc.campaign.planning import plan_anew
 from adsbpc.mechanisms import (
+    AdsBPC,
+    Mechanism,
     expected_errors,
-    plan_adsbpc,
     privacy_of,
     rho_for_targets,
     split_of,
@@ -30,15 +32,18 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class Plan(Tabular):
-    """`queries` hold for the bound given; errors grow in proportion to the bound.
+    """`queries` hold for the `bound` given, and grow in proportion to it: the conversions that one
+    user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
+    budgets. `bounds` says how it is found.
 
     `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
     """
 
     promise: Promise
+    mechanism: str
     split: dict[str, Fraction]
     bounds: str
-    bound: int
+    bound: float
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
     rho_for_targets: float | None
@@ -49,17 +54,26 @@ class Plan(Tabular):
         return {name: [getattr(query, name) for query in self.queries] for name in names}
 
     def caption(self) -> str:
+        return f"{promise_in_words(self.promise)} Errors {self.condition}."
+
+    @property
+    def condition(self) -> str:
+        """When the errors are as they are said to be."""
+        if self.mechanism == "adsbpc":
+            return f"when one user counts for at most {self.bound:g} conversions a slot"
         return (
-            f"{promise_in_words(self.promise)} Errors when one user counts for at most "
-            f"{self.bound} conversions a slot."
+            f"when one user's budget is as large as {self.bound:.3g} conversions with one "
+            "publisher on one slot"
         )
 
 
-def plan(spec: CampaignSpec, bound: int = 1) -> Plan:
-    """Plan a campaign; a fixed bound of the campaign file goes before the one asked for."""
+def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
+    """Plan a campaign; a bound or allowance that the campaign file fixes goes before the one asked
+    for."""
     privacy = privacy_of(spec)
-    mechanism = plan_adsbpc(spec)
-    bound = mechanism.fixed_bound or bound
+    mechanism = plan_anew(spec)
+    bounds, fixed, usual = _bound_of(mechanism, spec)
+    bound = fixed or bound or usual
     scope_rho = mechanism.guarantee.rho
     if privacy.scope_rho is not None:
         scope_rho = exact_rho(privacy.scope_rho)
@@ -71,10 +85,20 @@ def plan(spec: CampaignSpec, bound: int = 1) -> Plan:
             scope_rho,
             epsilon_of(scope_rho, privacy.delta),
         ),
+        mechanism.name,
         split_of(spec),
-        privacy.adsbpc.bounds,
+        bounds,
         bound,
         mechanism.publishers,
         tuple(ExpectedError(*row) for row in expected_errors(mechanism, bound)),
-        rho_for_targets(spec, bound),
+        rho_for_targets(mechanism, spec, bound),
     )
+
+
+def _bound_of(mechanism: Mechanism, spec: CampaignSpec) -> tuple[str, float | None, float]:
+    """How the bound or allowance is found, what it is if it is fixed, and what to expect."""
+    if isinstance(mechanism, AdsBPC):
+        return privacy_of(spec).adsbpc.bounds, mechanism.fixed_bound, 1
+    if mechanism.forecast is None:
+        return "fixed", mechanism.allowance, 1
+    return "histogram", None, mechanism.allowance or mechanism.forecast.least

@@ -32,8 +32,8 @@ class Published:
 
     def __init__(self, spec: CampaignSpec, ledger: Ledger) -> None:
         self._scope, self._ledger = spec.campaign.scope, ledger
-        self._mark = spec.directory / FOLDER / _folder_name(self._scope) / _MARK
-        self.folder = self._mark.parent / _folder_name(spec.campaign.name)
+        self._mark = spec.directory / FOLDER / folder_name(self._scope) / _MARK
+        self.folder = self._mark.parent / folder_name(spec.campaign.name)
 
     def check(self) -> None:
         """Refuse a ledger that does not know what was published here."""
@@ -107,7 +107,7 @@ _LOST = (
 )
 
 
-def _folder_name(name: str) -> str:
+def folder_name(name: str) -> str:
     """A name of scope or campaign as one folder, whatever signs it holds."""
     quoted = quote(name, safe=" ").replace(".", "%2E")
     if len(quoted) <= _LONGEST_NAME:
@@ -128,7 +128,7 @@ def _write_durably(path: Path, text: str) -> None:
         os.replace(unfinished, path)
         # The file's folder, and those above it that may be new.
         for folder in (path.parent, *path.parent.parents[:3]):
-            _sync_folder(folder)
+            sync_folder(folder)
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ def _write_durably(path: Path, text: str) -> None:
         ) from None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, overload
 
-from adsbpc.campaign.data_path import attribute, contributed
+from adsbpc.campaign.books import BookFolder
+from adsbpc.campaign.data_path import accounted, attribute, contributed
+from adsbpc.campaign.planning import plan_again, plan_anew, stored_plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
-from adsbpc.mechanisms import AdsBPC, SlotRelease, State, guarantee_of, plan_adsbpc, privacy_of
-from adsbpc.model import PICO_RHO, CampaignSpec, ChargeLine, Release
+from adsbpc.mechanisms import (
+    AdsBPC,
+    Mechanism,
+    PersonalState,
+    SlotRelease,
+    State,
+    guarantee_of,
+    privacy_of,
+)
+from adsbpc.model import CampaignSpec, ChargeLine, Release
 from adsbpc.privacy import Randomness, exact_rho
 from adsbpc.report.tabular import Tabular
 
@@ -94,7 +103,7 @@ class Running:
     spec: CampaignSpec
     ledger: Ledger
     published: Published
-    mechanism: AdsBPC
+    mechanism: Mechanism
     opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
 
@@ -102,13 +111,12 @@ class Running:
     def key(self) -> tuple[str, str]:
         return self.spec.campaign.scope, self.spec.campaign.name
 
-    def state(self) -> State:
+    def state(self) -> State | PersonalState:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
-        if not self.ledger.exists():
-            return State()
-        self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
+        if self.ledger.exists():
+            self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
         try:
-            return State.from_steps(self.steps)
+            return self.mechanism.state_type.from_steps(self.steps)
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"ledger {self.ledger.where}: the saved state cannot be read ({error!r}). "
@@ -129,15 +137,10 @@ def start(spec: CampaignSpec, ledger: Ledger) -> Running:
         record = ledger.campaign(guarantee.scope, spec.campaign.name)
     if record is not None:
         check_promise(record.promise, promise_of(spec), spec.campaign.name)
-        slot_rho = tuple(Fraction(part, PICO_RHO) for part in record.slot_pico_rho)
-        return Running(spec, ledger, published, plan_adsbpc(spec, slot_rho), None)
-    planned = plan_adsbpc(spec)
+        return Running(spec, ledger, published, plan_again(spec, record.plan), None)
+    planned = plan_anew(spec)
     opening = Opening(
-        guarantee,
-        spec.campaign.name,
-        promise_of(spec),
-        tuple(int(rho * PICO_RHO) for rho in planned.slot_rho),
-        scope_limit,
+        guarantee, spec.campaign.name, promise_of(spec), stored_plan(planned), scope_limit
     )
     ledger.check_room(opening)
     return Running(spec, ledger, published, planned, opening)
@@ -166,18 +169,37 @@ def release_slot(
     events = attribute(spec, engine(), slot)
     read, bad = events.conversions(), events.quarantined()
 
-    # 4. Contributions on the integer grid.
-    with contributed(spec, engine()) as contributions:
-        # 5. Bounds, capped totals for every publisher of the public list, noise.
-        drawn, state = running.mechanism.release(state, contributions, randomness)
+    # 4. and 5. Contributions on the integer grid; what is kept of them for every publisher of the
+    # public list; noise.
+    drawn, step = _draw(running, state, engine(), randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    text, ours = ledger.commit(_release(spec, drawn), state.last_step(), running.opening)
+    text, ours = ledger.commit(_release(running, drawn), step, running.opening)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 
 
-def _release(spec: CampaignSpec, drawn: SlotRelease) -> Release:
+def _draw(
+    running: Running, state: State | PersonalState, engine: Engine, randomness: Randomness
+) -> tuple[SlotRelease, dict[str, Any]]:
+    """What is released of the slot, and what the ledger keeps of the mechanism's state."""
+    spec, mechanism = running.spec, running.mechanism
+    if isinstance(mechanism, AdsBPC):
+        assert isinstance(state, State)
+        with contributed(spec, engine) as contributions:
+            drawn, bounded = mechanism.release(state, contributions, randomness)
+        return drawn, bounded.last_step()
+    assert isinstance(state, PersonalState)
+    folder = BookFolder(spec)
+    folder.sweep(running.steps)
+    books = folder.open(running.steps)
+    with accounted(spec, engine, books) as accounts:
+        drawn, personal = mechanism.release(state, accounts, randomness)
+    return drawn, {**personal.last_step(), "books": folder.seal(books.new)}
+
+
+def _release(running: Running, drawn: SlotRelease) -> Release:
+    spec = running.spec
     starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
     return Release(
         scope=spec.campaign.scope,
@@ -186,7 +208,10 @@ def _release(spec: CampaignSpec, drawn: SlotRelease) -> Release:
         starts_at=starts_at,
         ends_at=ends_at,
         metric=spec.campaign.metric,
+        mechanism=running.mechanism.name,
         bound=drawn.bound,
+        allowance=drawn.allowance,
+        histogram=drawn.histogram,
         scale=drawn.scale,
         values=drawn.values,
         randomness=drawn.randomness,

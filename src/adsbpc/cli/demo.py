@@ -78,12 +78,16 @@ def _truth(spec: CampaignSpec) -> dict[str, float]:
 
 
 def _promise(report: Report, released: list[Released]) -> str:
-    bounds = [one.release.bound for one in released]
+    promise = (
+        "The presence of any one person is hidden with (epsilon = "
+        f"{rounded_up(report.promise.epsilon)}, delta = {report.promise.delta:g})."
+    )
+    bounds = [one.release.bound for one in released if one.release.bound is not None]
+    if not bounds:
+        return promise
     low, high = min(bounds), max(bounds)
     most = counted(low, "conversion") if low == high else f"{low} to {high} conversions"
     return (
-        "The presence of any one person is hidden with (epsilon = "
-        f"{rounded_up(report.promise.epsilon)}, delta = {report.promise.delta:g}). One person "
-        f"counted for at most {most} a day; "
+        f"{promise} One person counted for at most {most} a day; "
         "intervals cover the noise, not what that cuts off."
     )

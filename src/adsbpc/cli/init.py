@@ -35,7 +35,7 @@ view_lookback = "1d"
 [privacy]
 rho = 1.0                      # the budget of the whole campaign in zCDP; or epsilon and delta
 adjacency = "add-remove"       # or "substitute"
-mechanism = "adsbpc"
+mechanism = "personal-budget"  # or "adsbpc"
 
 [[workload]]
 queries = "prefix"             # running totals; "sliding" with window = 7, "slot", ...

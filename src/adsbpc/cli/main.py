@@ -67,11 +67,14 @@ def init(
 def plan(
     file: CampaignFile,
     bound: Annotated[
-        int,
+        float | None,
         typer.Option(
-            min=1, max=1_000_000, help="Conversions per person and slot to show errors for."
+            min=1,
+            max=1_000_000,
+            help="Conversions of one person to show errors for: on one slot under adsbpc, over the "
+            "campaign under personal-budget.",
         ),
-    ] = 1,
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the promise and the errors to expect, before data.

@@ -18,13 +18,22 @@ _SHOWN = 40
 
 _BUYS = {
     "measurement": "noise on the totals of every slot and publisher",
-    "histogram": "noisy histograms of users by contribution, to choose bounds",
+    "histogram": "noisy histograms of users by contribution, to choose what one user may add",
     "quantile": "private quantiles, the bounds of the first slots",
     "sparse vector": "watching whether bounds should change",
 }
 
+_FOLLOWS = {
+    "adsbpc": "Bounds follow the data privately: a bound of r makes errors r times as large.",
+    "personal-budget": (
+        "The allowance follows the data privately, and errors grow in proportion to it. Until the "
+        "first slot shows more, it is what a person with [privacy.personal_budget] heavy_user "
+        "conversions needs; --bound assumes another."
+    ),
+}
 
-def run(file: Path, bound: int, as_json: bool) -> None:
+
+def run(file: Path, bound: float | None, as_json: bool) -> None:
     planned = plan(load_spec(file), bound)
     if as_json:
         print(json.dumps(_as_object(planned), indent=2))
@@ -37,8 +46,8 @@ def run(file: Path, bound: int, as_json: bool) -> None:
     out.print(split)
     errors = Table(
         "slot", "query", "standard error",
-        title=f"Expected error for each of {len(planned.publishers)} publishers, when one user "
-        f"counts for at most {planned.bound} per slot",
+        title=f"Expected error for each of {len(planned.publishers)} publishers, "
+        f"{planned.condition}",
     )  # fmt: skip
     step = max(1, -(-len(planned.queries) // _SHOWN))
     shown = [*planned.queries[:-1:step], planned.queries[-1]]
@@ -53,12 +62,13 @@ def run(file: Path, bound: int, as_json: bool) -> None:
             f"measurement; this plan has {float(planned.split['measurement']):.4g}."
         )
     if planned.bounds != "fixed":
-        out.print("Bounds follow the data privately: a bound of r makes errors r times as large.")
+        out.print(_FOLLOWS[planned.mechanism])
 
 
 def _as_object(planned: Plan) -> dict[str, object]:
     return {
         "guarantee": promise_object(planned.promise),
+        "mechanism": planned.mechanism,
         "split": {part: float(rho) for part, rho in planned.split.items()},
         "rho_for_targets": planned.rho_for_targets,
         "bounds": planned.bounds,

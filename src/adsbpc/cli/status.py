@@ -58,10 +58,13 @@ def _table(campaign: Campaign, found: Status) -> Table:
     table.add_row("due", due)
     table.add_row("budget of the campaign", _amounts(found.campaign_budget))
     table.add_row("budget of the scope", _amounts(found.scope_budget))
-    bound = "none yet"
-    if found.bound is not None:
-        bound = f"{counted(found.bound, 'conversion')} a person and slot"
-    table.add_row("bound in force", bound)
+    if found.allowance is not None:
+        table.add_row(
+            "allowance in force",
+            f"{found.allowance:.3g} conversions a person, over the whole campaign",
+        )
+    elif found.bound is not None:
+        table.add_row("bound in force", f"{counted(found.bound, 'conversion')} a person and slot")
     table.add_row("ledger", found.ledger)
     return table
 
@@ -79,6 +82,7 @@ def _as_object(found: Status, checked: Verification | None) -> dict[str, object]
             "left": float(found.scope_budget.left),
         },
         "bound": found.bound,
+        "allowance": found.allowance,
         "ledger": found.ledger,
         "verified": None if checked is None else True,
         "entries": None if checked is None else checked.entries,

@@ -201,6 +201,7 @@ class ArrayAccounts:
         links = slice(int(index.first_link[part.start]), int(index.first_link[part.stop]))
         earlier = index.earlier[links]
         weights = np.array(costs, dtype=np.float64)[index.slot[earlier] - 1] * values[earlier]
-        return np.bincount(
+        sums = np.bincount(
             index.later[links] - part.start, weights=weights, minlength=part.stop - part.start
         )
+        return sums.astype(np.float64)

@@ -192,7 +192,7 @@ view_lookback = "2d"
 [privacy]
 rho = 1.0
 adjacency = "add-remove"
-mechanism = "adsbpc"
+mechanism = "personal-budget"  # or "adsbpc"
 
 [[workload]]
 queries = "prefix"

@@ -1,6 +1,21 @@
 """Durable scopes, charges, releases and secret mechanism state, in SQLite or PostgreSQL."""
 
 from adsbpc.ledger.ledger import Ledger
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
+from adsbpc.ledger.records import (
+    CampaignRecord,
+    Head,
+    Opening,
+    ScopeRecord,
+    StoredPlan,
+    Verification,
+)
 
-__all__ = ["CampaignRecord", "Head", "Ledger", "Opening", "ScopeRecord", "Verification"]
+__all__ = [
+    "CampaignRecord",
+    "Head",
+    "Ledger",
+    "Opening",
+    "ScopeRecord",
+    "StoredPlan",
+    "Verification",
+]

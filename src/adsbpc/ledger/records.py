@@ -19,12 +19,22 @@ class ScopeRecord:
 
 
 @dataclass(frozen=True)
+class StoredPlan:
+    """The parts of a plan that another version of a solver might not find again. Personal budgets
+    have a strategy, and an allowance to start with where an earlier campaign gave one."""
+
+    slot_pico_rho: tuple[int, ...]
+    strategy: tuple[tuple[int, ...], ...] = ()
+    start: float | None = None
+
+
+@dataclass(frozen=True)
 class CampaignRecord:
-    """What a campaign promised when its first slot was released."""
+    """What a campaign promised when its first slot was released, and the plan that it runs by."""
 
     reserved_pico_rho: int
     promise: dict[str, Any]
-    slot_pico_rho: tuple[int, ...]
+    plan: StoredPlan
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Opening:
     guarantee: Guarantee
     campaign: str
     promise: dict[str, Any]
-    slot_pico_rho: tuple[int, ...]
+    plan: StoredPlan
     scope_limit: Fraction | None
 
     @property

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, func, insert, select
 
 from adsbpc.errors import BudgetError, LedgerError
 from adsbpc.ledger.entries import Entry, entries, hash_of
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, StoredPlan
 from adsbpc.model import PICO_RHO, Budget, Guarantee, Release
 
 
@@ -46,7 +46,12 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
     if found is None:
         return None
     reserved, body = found[0], content_of(found[1])
-    return CampaignRecord(reserved, body.get("promise", {}), tuple(body.get("slot_pico_rho", ())))
+    plan = StoredPlan(
+        tuple(body.get("slot_pico_rho", ())),
+        tuple(tuple(row) for row in body.get("strategy", ())),
+        body.get("start"),
+    )
+    return CampaignRecord(reserved, body.get("promise", {}), plan)
 
 
 def stored_release(connection: Connection, scope: str, campaign: str, slot: int) -> str | None:
@@ -102,7 +107,7 @@ def open_campaign(connection: Connection, opening: Opening) -> None:
             "nonce": uuid4().hex,
         }
         append(connection, scope, "scope", pico_rho=opening.limit, body=json.dumps(terms))
-    body = {"promise": opening.promise, "slot_pico_rho": opening.slot_pico_rho}
+    body = {"promise": opening.promise, **asdict(opening.plan)}
     append(
         connection, scope, "campaign",
         campaign=opening.campaign, pico_rho=opening.reserved, body=json.dumps(body),

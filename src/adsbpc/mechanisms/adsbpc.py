@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -92,8 +92,8 @@ class AdsBPC:
     fixed_bound: int | None
     workloads: tuple[Workload, ...]
     unit_value: float
-    name = "adsbpc"
-    state_type = State
+    name: ClassVar[Literal["adsbpc"]] = "adsbpc"
+    state_type: ClassVar[type[State]] = State
 
     @property
     def slots(self) -> int:

@@ -156,7 +156,8 @@ class Forecast:
         done, t = np.array(past), len(past)
         fixed = float(done @ self.noise[:t, :t] @ done)
         mixed = float((done @ self.noise[:t, t:]).sum())
-        return fixed + 2 * mixed * allowances + self.noise[t:, t:].sum() * allowances**2
+        rest = float(self.noise[t:, t:].sum())
+        return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
     def _conversions(self, norms: Reals, concentration: float) -> Reals:
         """Conversions of a user with this norm, whose publishers repeat as they do overall:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from math import isqrt, sqrt
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -115,8 +115,8 @@ class PersonalBudget:
     allowance: float | None
     workloads: tuple[Workload, ...]
     unit_value: float
-    name = "personal-budget"
-    state_type = PersonalState
+    name: ClassVar[Literal["personal-budget"]] = "personal-budget"
+    state_type: ClassVar[type[PersonalState]] = PersonalState
 
     @property
     def slots(self) -> int:
@@ -285,7 +285,9 @@ class PersonalBudget:
     def _released(self, state: PersonalState, charges: list[Charge], source: str) -> SlotRelease:
         totals, (fine, coarse) = self._totals(state), self._inverse(state)
         largest = np.maximum(totals[:, :-1].sum(axis=0), 0)
-        shares = largest / largest.sum() if largest.sum() > 0 else np.zeros(len(largest))
+        if not largest.any():
+            largest = np.ones(len(largest))
+        shares = largest / largest.sum()
 
         def due(workload: Workload) -> tuple[Estimate, ...]:
             rows = np.flatnonzero(workload.slots == len(totals))

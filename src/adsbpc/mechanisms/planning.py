@@ -217,12 +217,20 @@ def expected_errors(mechanism: Mechanism, bound: float) -> list[tuple[int, str, 
     ]
 
 
-def rho_for_targets(spec: CampaignSpec, bound: int) -> float | None:
+def rho_for_targets(mechanism: Mechanism, spec: CampaignSpec, bound: float) -> float | None:
     """The rho that measurement needs to meet the campaign's variance targets, under a bound."""
-    section = spec.workload[0]
-    if section.targets is None:
+    targets = spec.workload[0].targets
+    if targets is None:
         return None
-    workload = workload_of(section, spec)
+    if isinstance(mechanism, PersonalBudget):
+        # Variances are in proportion to 1 / rho.
+        errors = expected_personal_errors(mechanism, bound)
+        worst = max(
+            error**2 / target for (_, _, error), target in zip(errors, targets, strict=False)
+        )
+        return worst * float(sum(mechanism.slot_rho))
+    workload = workload_of(spec.workload[0], spec)
     unit = spec.unit_value * UNITS_PER_CONVERSION
-    factor = totals_squared(privacy_of(spec).adjacency, len(spec.reported_publishers), bound)
-    return objective_of(section).budget_for(workload, 1.0).rho * factor * unit**2
+    factor = totals_squared(privacy_of(spec).adjacency, len(spec.reported_publishers), int(bound))
+    objective = objective_of(spec.workload[0])
+    return objective.budget_for(workload, 1.0).rho * factor * unit**2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,14 @@ class Release(BaseModel):
     estimates: tuple[Estimate, ...]
     slot_totals: tuple[Estimate, ...]
     running_totals: tuple[Estimate, ...]
+
+    @model_validator(mode="after")
+    def _has_what_its_mechanism_has(self) -> Self:
+        if (self.bound is None) != (self.allowance is not None) or (
+            (self.allowance is None) != (self.mechanism == "adsbpc")
+        ):
+            raise ValueError("a release has a bound under adsbpc, and an allowance otherwise")
+        return self
 
     def to_text(self) -> str:
         return self.model_dump_json()

@@ -111,7 +111,7 @@ def optimised(asked: Reals, recurrence: float) -> Strategy:
     gram += np.eye(slots) * 1e-6 * np.trace(gram) / slots
     gram /= np.mean(np.diag(gram))
     factor = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
-    return on_grid(factor)
+    return on_grid(factor.astype(np.float64))
 
 
 def _psd_power(matrix: Reals, power: float) -> Reals:

@@ -18,6 +18,7 @@ from adsbpc.report.timeline import Timeline
 class Cell:
     """A query's answer for one publisher, or for "(all)" of them, after a slot.
 
+    `cut` estimates what personal budgets kept out of the estimate; 0 if nothing is known of that.
     `noisy`: the interval reaches zero, so at its level this cannot be told from nothing.
     """
 
@@ -30,6 +31,7 @@ class Cell:
     standard_error: float
     low: float
     high: float
+    cut: float
     noisy: bool
 
 
@@ -37,11 +39,17 @@ class Cell:
 class Lens:
     """How released numbers are read: at which level, and adjusted or as they are.
 
-    Noise is normal with a known standard error, so estimate -+ reach * standard error covers the
-    truth with probability `level`. With an adjustment the interval still comes from the released
-    number: cut off below zero, and widened where needed to contain the adjusted estimate. It
-    covers whenever the unadjusted one does, because the truth of a sum is never negative and
-    widening only adds.
+    Noise is normal with a known standard error, so value -+ reach * standard error covers what was
+    let in with probability `level`. Under AdsBPC that is all: no interval has what its bounds cut.
+
+    Personal budgets also release an estimate of what they cut, with independent noise. Cutting only
+    ever takes away, so the low end stays where noise puts it, and the high end covers both:
+    value + cut + reach * hypot(standard error, cut error). Each end misses the truth before cutting
+    with probability (1 - level) / 2 at most, if `cut` is right but for its noise.
+
+    With an adjustment the interval still comes from the released number: cut off below zero, and
+    widened where needed to contain the adjusted estimate. It covers whenever the unadjusted one
+    does, because the truth of a sum is never negative and widening only adds.
     """
 
     timeline: Timeline
@@ -50,7 +58,7 @@ class Lens:
 
     @cached_property
     def reach(self) -> float:
-        """Standard errors from an estimate to either end of its interval."""
+        """How many standard errors an end of an interval leaves for the noise."""
         return NormalDist().inv_cdf((1 + self.level) / 2)
 
     def cells(self, release: Release, estimates: Iterable[Estimate]) -> Iterator[Cell]:
@@ -60,7 +68,7 @@ class Lens:
         for answers in _by_query(estimates):
             publishers = [answer.publisher for answer in answers]
             rows = [(answer, [answer.publisher]) for answer in answers]
-            for answer, counted in (*rows, (_all_publishers(answers), publishers)):
+            for answer, counted in (*rows, (all_publishers(answers), publishers)):
                 adjusted = self._adjusted(answer.span, counted)
                 low, high = self._ends(answer, adjusted)
                 yield Cell(
@@ -73,6 +81,7 @@ class Lens:
                     answer.standard_error,
                     low,
                     high,
+                    answer.cut,
                     # Below zero there is nothing that a sum could be; other queries may be.
                     noisy=low <= 0 and (answer.span is not None or high >= 0),
                 )
@@ -83,8 +92,9 @@ class Lens:
         return fsum(self.adjustment.sum_over(publisher, span) for publisher in publishers)
 
     def _ends(self, answer: Estimate, adjusted: float | None) -> tuple[float, float]:
-        reach = self.reach * answer.standard_error
-        low, high = answer.value - reach, answer.value + reach
+        low = answer.value - self.reach * answer.standard_error
+        spread = hypot(answer.standard_error, answer.cut_error)
+        high = answer.value + answer.cut + self.reach * spread
         if adjusted is None:
             return low, high
         return min(max(low, 0.0), adjusted), max(high, adjusted)
@@ -105,12 +115,15 @@ def _by_query(estimates: Iterable[Estimate]) -> Iterator[list[Estimate]]:
         yield answers
 
 
-def _all_publishers(answers: Sequence[Estimate]) -> Estimate:
-    """Publishers' noise is independent, so variances add up."""
+def all_publishers(answers: Sequence[Estimate]) -> Estimate:
+    """Publishers' noise is independent, so variances add up. What was cut is one noisy figure that
+    was spread over publishers: its errors go up and down together, and add up as they are."""
     return Estimate(
         ALL_PUBLISHERS,
         answers[0].query,
         fsum(answer.value for answer in answers),
         hypot(*(answer.standard_error for answer in answers)),
         answers[0].span,
+        fsum(answer.cut for answer in answers),
+        fsum(answer.cut_error for answer in answers),
     )

@@ -10,7 +10,7 @@ from adsbpc.report import charts
 from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, interval, percent
 from adsbpc.report.palette import LIGHT
-from adsbpc.report.wording import decimals, level_name, promise_in_words, summary
+from adsbpc.report.wording import UPPER_ENDS, decimals, level_name, promise_in_words, summary
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -46,13 +46,14 @@ def fragment_of(report: Report) -> str:
             ("share", _NUMBER),
         )
     )
+    note = f"{UPPER_ENDS} " if report.has_personal_budgets else ""
     return (
         f'<div style="{_BOX}"><div style="font-size:17px;font-weight:600">'
         f"{escape(report.spec.campaign.name)}</div>"
         f'<div style="margin-bottom:10px">{escape(summary(report))}</div>{_picture(report)}'
         f'<table style="border-collapse:collapse;width:100%;margin:10px 0;font:inherit">'
         f"<thead><tr>{headings}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f'<div style="{_QUIET}">{escape(promise_in_words(report.promise))}</div></div>'
+        f'<div style="{_QUIET}">{note}{escape(promise_in_words(report.promise))}</div></div>'
     )
 
 

@@ -58,6 +58,15 @@ def amount(value: float, decimals: int) -> str:
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def about(size: float) -> str:
+    """Two digits of a size that nobody needs exactly.
+
+    >>> about(11.3137), about(0.5236), about(1340.0)
+    ('11', '0.52', '1,300')
+    """
+    return f"{float(f'{size:.1e}'):,.10g}"
+
+
 def interval(low: float, high: float, decimals: int) -> str:
     return f"{amount(low, decimals)} to {amount(high, decimals)}"
 

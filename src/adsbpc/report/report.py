@@ -119,6 +119,11 @@ class Report(Tabular):
     def newest(self) -> Release:
         return self.releases[-1]
 
+    @property
+    def has_personal_budgets(self) -> bool:
+        """Intervals then include what was cut. A campaign never changes its mechanism."""
+        return self.newest.mechanism == "personal-budget"
+
     @cached_property
     def timeline(self) -> Timeline:
         return Timeline(self.spec.grid)

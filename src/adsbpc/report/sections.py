@@ -37,9 +37,13 @@ def facts(report: Report) -> str:
 
 
 def trend_note(report: Report, drawn: int) -> str:
+    before, if_alike = "noise", ""
+    if report.has_personal_budgets:
+        before, if_alike = "cutting and noise", ", if all publishers are cut alike"
     note = (
         f"{wording.metric_name(report).capitalize()} from the first {report.timeline.word} on. "
-        f"Each band holds the total before noise with {wording.level_name(report)} confidence."
+        f"Each band holds the total before {before} with {wording.level_name(report)} "
+        f"confidence{if_alike}."
     )
     missing = len(report.standings.publishers) - drawn
     if missing:
@@ -99,7 +103,9 @@ def shares(report: Report, drawn: Sequence[Drawn]) -> str:
         for tick in range(round(end / step) + 1)
     )
     missing = len(report.standings.publishers) - len(known)
-    more = f" {missing} smaller publishers are in the table." if missing else ""
+    more = " What was cut is not in them." if report.has_personal_budgets else ""
+    if missing:
+        more += f" {missing} smaller publishers are in the table."
     return (
         f'<p class="note">Share of all {escape(wording.metric_name(report))} so far, with '
         f"{wording.level_name(report)} intervals.{more}</p>"
@@ -139,6 +145,8 @@ def download(report: Report, file_name: str | None) -> str:
 
 def table_note(report: Report) -> str:
     note = f"Totals up to the end of {report.timeline.name(report.newest.slot)}."
+    if report.has_personal_budgets:
+        note += f" {wording.UPPER_ENDS}"
     if report.adjusted:
         note += (
             " They are adjusted: no total ever falls or is negative, and parts add up. Small ones "
@@ -230,8 +238,8 @@ def promise(report: Report) -> str:
             "<ul><li>One person behind several ids: each id is protected by itself, so that "
             "person is protected less.</li>"
             "<li>What is public from the start: the list of publishers, the dates, the questions "
-            "that are answered, the budgets. The bounds and the size of the noise are published "
-            "with every release.</li>"
+            "that are answered, the budgets. How much of one person counts, and the size of the "
+            "noise, are published with every release.</li>"
             "<li>What is true of people in general. That is what the report is there to show.</li>"
             "</ul>",
         )

@@ -11,7 +11,11 @@ from adsbpc.report.cells import Cell
 
 @dataclass(frozen=True)
 class Share:
-    """Of all publishers together, each end cut off to 0..1."""
+    """Of all publishers together, each end cut off to 0..1.
+
+    What personal budgets cut is not in it. That is spread over publishers by their totals, so
+    adding it would move no share; whom it hit more than others is not known.
+    """
 
     value: float
     low: float

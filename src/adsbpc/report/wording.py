@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
 from adsbpc.model.durations import duration_text
-from adsbpc.report.numbers import amount, decimals_of, interval, one_in, percent, rounded_up
+from adsbpc.report.cells import all_publishers
+from adsbpc.report.numbers import about, amount, decimals_of, interval, one_in, percent, rounded_up
 from adsbpc.report.standings import clear_leader
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # Up to here the odds at most double or so; from there on the worst case comes close to certainty.
 _SMALL_EPSILON, _LARGE_EPSILON = 1.0, 3.0
+
+# Below tables of campaigns with personal budgets.
+UPPER_ENDS = "Upper ends of intervals include an estimate of what was cut."
 
 
 def metric_name(report: Report) -> str:
@@ -34,8 +38,8 @@ def level_name(report: Report) -> str:
 def summary(report: Report) -> str:
     """For example '9,412 ± 230 attributed conversions so far; search leads with 46%'."""
     total, shown = report.standings.everything, decimals(report)
-    if report.adjusted:
-        # An adjusted estimate need not be in the middle of its interval.
+    if report.adjusted or report.has_personal_budgets:
+        # The estimate need not be in the middle of its interval.
         count = f"{amount(total.estimate, shown)} ({interval(total.low, total.high, shown)})"
     else:
         reach = report.lens.reach * total.standard_error
@@ -135,18 +139,62 @@ def strength(report: Report) -> str:
 
 
 def bounds(report: Report) -> str:
-    cap, slot = report.spec.campaign.value_cap, report.timeline.word
-    every = {release.bound for release in report.releases}
-    lowest, highest = min(every), max(every)
-    count = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-    most = f"{count} conversion{'' if count == '1' else 's'}"
-    if cap is not None:
-        most += f" of {amount(cap, 2)} each"
-    varying = f", depending on the {slot}" if lowest != highest else ""
-    article = "an hour" if slot == "hour" else "a day"
+    """How much of one person counts, and what the intervals make of the rest."""
+    return _personal_budgets(report) if report.has_personal_budgets else _slot_bounds(report)
+
+
+def _slot_bounds(report: Report) -> str:
+    every = [release.bound for release in report.releases if release.bound is not None]
+    most, varying = _conversions(report, f"{min(every)}", f"{max(every)}")
+    article = "an hour" if report.timeline.word == "hour" else "a day"
     return (
         f"One person counts for at most {most} {article}{varying}. What lies above is cut, and the "
         "intervals do not include that: they cover the noise only."
+    )
+
+
+def _personal_budgets(report: Report) -> str:
+    every = [release.allowance for release in report.releases if release.allowance is not None]
+    size, varying = _conversions(report, about(min(every)), about(max(every)))
+    at_once = "in one hour" if report.timeline.word == "hour" else "on one day"
+    return (
+        f"Every person has one budget for the whole campaign. It is about as large as {size} with "
+        f"one publisher {at_once}{varying}. What goes beyond is cut. {_cut_so_far(report)}"
+    )
+
+
+def _conversions(report: Report, lowest: str, highest: str) -> tuple[str, str]:
+    """A number of conversions in words, and what it depends on if it varies."""
+    cap, varies = report.spec.campaign.value_cap, lowest != highest
+    count = f"{lowest} to {highest}" if varies else lowest
+    each = "" if cap is None else f" of {amount(cap, 2)} each"
+    return (
+        f"{_counted(count)}{each}",
+        f", depending on the {report.timeline.word}" if varies else "",
+    )
+
+
+def _counted(count: str) -> str:
+    return f"{count} conversion{'' if count == '1' else 's'}"
+
+
+def _cut_so_far(report: Report) -> str:
+    total = all_publishers(report.newest.running_totals)
+    if total.cut_error == 0:
+        return "How much that is cannot be told yet, and no interval includes it."
+    metric = report.spec.campaign.metric
+    shown = decimals_of(metric, total.cut_error)
+    cut, error = amount(total.cut, shown), amount(total.cut_error, shown)
+    in_words = _counted if metric == "conversions" else "{} of value".format
+    found, doubt = f"is about {in_words(cut)} in all, give or take {error}", ""
+    if round(total.cut, shown) == 0:
+        found = f"seems to be nothing, give or take {in_words(error)}"
+    elif total.cut <= report.lens.reach * total.cut_error:
+        doubt = ", which cannot be told from nothing"
+    return (
+        f"So far that {found} (one standard error){doubt}. This is counted privately too, with "
+        "noise of its own. The upper ends of the intervals include it, shared out as the totals of "
+        "publishers are. Of people far beyond their budget, not everything that was cut is counted."
     )
 
 

@@ -1,0 +1,127 @@
+"""The folder beside a campaign file with the books of personal budgets: who asked for what, and
+what everybody has spent.
+
+As sensitive as the events. Every attempt to release a slot writes a folder of its own, and the
+ledger's entry for the slot names the one that counts, with the hash of every file: the two stores
+cannot disagree, and books that were lost or changed are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from adsbpc.campaign.published import folder_name, sync_folder
+from adsbpc.contributions import Books
+from adsbpc.contributions.engine_accounts import FILES, USERS
+from adsbpc.errors import LedgerError
+from adsbpc.model import CampaignSpec
+
+FOLDER = "adsbpc-books"
+# What is out of use is removed this many slots later, when nobody can still be reading it.
+_KEPT_SLOTS = 3
+
+
+class BookFolder:
+    """`adsbpc-books/<scope>/<campaign>/slot=0001/attempt=<id>/`, of which one a slot counts."""
+
+    def __init__(self, spec: CampaignSpec) -> None:
+        campaign = spec.campaign
+        self._folder = (
+            spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
+        )
+
+    def open(self, steps: Sequence[dict[str, Any]]) -> Books:
+        """The books that count, and a new folder for the next slot's."""
+        earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
+        for slot, folder in enumerate(earlier, start=1):
+            # Everybody's accounts are needed as they were last; the rest of all slots.
+            for file in FILES if slot == len(earlier) else FILES[:-1]:
+                self._check_size(slot, folder / file, steps[slot - 1])
+        new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
+        try:
+            new.mkdir(parents=True, mode=0o700)
+        except OSError as error:
+            raise LedgerError(
+                f"{new}: cannot be written ({error.strerror}). Free space or give rights, and run "
+                "the same command again"
+            ) from None
+        return Books(earlier, new)
+
+    def seal(self, new: Path) -> dict[str, Any]:
+        """Bring new books onto the disk; returns what the ledger keeps of them."""
+        files = {}
+        try:
+            for file in FILES:
+                with (new / file).open("rb") as content:
+                    os.fsync(content.fileno())
+                    files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
+            for folder in (new, *new.parents[:4]):
+                sync_folder(folder)
+        except OSError as error:
+            raise LedgerError(
+                f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
+                "run the same command again"
+            ) from None
+        return {"attempt": new.name, "files": files}
+
+    def sweep(self, steps: Sequence[dict[str, Any]]) -> None:
+        """Remove attempts that never counted, and accounts that later ones have replaced."""
+        for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1):
+            committed = self._committed(slot, step)
+            (committed / USERS).unlink(missing_ok=True)
+            for other in self._slot(slot).glob("attempt=*"):
+                if other != committed:
+                    shutil.rmtree(other, ignore_errors=True)
+
+    def problem(self, steps: Sequence[dict[str, Any]]) -> str | None:
+        """What of the books is not what the ledger says, if anything."""
+        for slot, step in enumerate(steps, start=1):
+            if "books" not in step:
+                continue
+            folder = self._committed(slot, step)
+            for file in FILES if slot == len(steps) else FILES[:-1]:
+                try:
+                    with (folder / file).open("rb") as content:
+                        if _hash(content) != step["books"]["files"][file][1]:
+                            return f"{folder / file}: is not what was written. {_LOST}"
+                except OSError as error:
+                    return f"{folder / file}: cannot be read ({error.strerror}). {_LOST}"
+        return None
+
+    def _committed(self, slot: int, step: dict[str, Any]) -> Path:
+        try:
+            return self._slot(slot) / str(step["books"]["attempt"])
+        except (KeyError, TypeError):
+            raise LedgerError(
+                f"slot {slot}: the ledger names no books for it. Run adsbpc status --verify"
+            ) from None
+
+    def _check_size(self, slot: int, path: Path, step: dict[str, Any]) -> None:
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise LedgerError(
+                f"{path}: the books of slot {slot} cannot be read ({error.strerror}). {_LOST}"
+            ) from None
+        if size != step["books"]["files"][path.name][0]:
+            raise LedgerError(f"{path}: the books of slot {slot} were changed. {_LOST}")
+
+    def _slot(self, slot: int) -> Path:
+        return self._folder / f"slot={slot:04d}"
+
+
+_LOST = (
+    "Without them nobody knows what people have spent, so nothing more may be released: restore "
+    f"the folder {FOLDER} from the backup that belongs to the ledger's"
+)
+
+
+def _hash(content: Any) -> str:
+    content.seek(0)
+    return file_digest(content, "sha256").hexdigest()
