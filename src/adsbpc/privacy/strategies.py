@@ -71,8 +71,11 @@ class Strategy:
 
 
 def on_grid(matrix: Reals) -> Strategy:
-    """The nearest strategy of whole numbers; entries below 0 become 0."""
-    whole = np.rint(ONE * np.maximum(np.tril(matrix), 0)).astype(np.int64)
+    """The nearest strategy of whole numbers, with a mean own cost of ONE^2; entries below 0 become
+    0."""
+    positive = np.maximum(np.tril(matrix), 0)
+    usual = np.sqrt((positive**2).sum() / len(positive))
+    whole = np.rint(ONE / usual * positive).astype(np.int64)
     np.fill_diagonal(whole, np.maximum(whole.diagonal(), 1))
     return Strategy(tuple(tuple(map(int, row[: k + 1])) for k, row in enumerate(whole)))
 
@@ -109,7 +112,6 @@ def optimised(asked: Reals, recurrence: float) -> Strategy:
     gram = inverse @ _psd_power(root @ asked @ root, 0.5) @ inverse
     # A slot that nobody asks about would have no row of its own.
     gram += np.eye(slots) * 1e-6 * np.trace(gram) / slots
-    gram /= np.mean(np.diag(gram))
     factor = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
     return on_grid(factor.astype(np.float64))
 
