@@ -2,73 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adsbpc import Campaign
-from adsbpc.ledger import Ledger
-from tests.campaign.files import published, write_campaign
+from adsbpc.campaign import release_slot
+from tests.campaign.book_files import FILES, Rows, committed, kept, rows_of, slot_folder
+from tests.campaign.files import FIXED, PERSONAL, write_campaign
 from tests.campaign.victims import (
+    Point,
+    die_after_writing,
     die_at,
     release_everything,
     release_one,
     trace_release,
     victim,
 )
+from tests.campaign.witness import Witness
 
 RANDOM_KILLS = 200
 SLOTS = 700
-
-
-class Witness:
-    """Looks at a campaign after every kill and remembers what it has seen."""
-
-    def __init__(self, file: Path, location: str) -> None:
-        self.directory = file.parent
-        self.ledger = Ledger(location, file.parent)
-        self.campaign = Campaign.load(file)
-        self.seen: list[str] = []
-
-    def look(self) -> int:
-        """Check what a killed process left behind; how many slots are committed."""
-        if not self.ledger.exists() or self.ledger.campaign("acme", "spring") is None:
-            assert published(self.directory) == {}
-            return 0
-        committed = self.ledger.releases("acme", "spring")
-        assert committed[: len(self.seen)] == self.seen, "a committed release changed"
-        self.seen = committed
-        for slot, text in published(self.directory).items():
-            assert committed[slot - 1] == text, "something published is not in the ledger"
-        assert len(self.ledger.steps("acme", "spring")) == len(committed)
-        charged = (
-            sum(
-                charge.pico_rho
-                for release in self.campaign.report().releases
-                for charge in release.charges
-            )
-            if committed
-            else 0
-        )
-        budget, scope = self.ledger.budgets("acme", "spring")
-        assert budget.spent_pico_rho == scope.spent_pico_rho == charged, "charged twice, or lost"
-        return len(committed)
-
-    def finish(self, through: int) -> None:
-        """A run that nobody kills repairs what is missing and changes nothing that was there."""
-        before = list(self.seen)
-        for slot in range(1, through + 1):
-            self.campaign.release(slot)
-        assert self.look() >= through
-        assert self.seen[: len(before)] == before
-        assert [published(self.directory)[slot] for slot in range(1, through + 1)] == self.seen[
-            :through
-        ]
-        assert self.campaign.verify().problem is None
 
 
 def location_of(database: str, request: pytest.FixtureRequest) -> str:
@@ -77,14 +38,19 @@ def location_of(database: str, request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgresql_database"))
 
 
-def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
-    """Enumerates the lines of `campaign/` and `ledger/` that a release runs; at each one a
-    process dies, and the next one goes on from what it left."""
-    file = write_campaign(tmp_path, SLOTS, "1h", conversions_per_slot=2)
+def lines_of(file: Path, slot: int) -> list[Point]:
+    """The lines of `campaign/` and `ledger/` that the release of a slot runs, in order."""
     seen = multiprocessing.get_context("forkserver").Queue()
-    process = victim(trace_release, file, 1, seen)
-    points = seen.get(timeout=60)
+    process = victim(trace_release, file, slot, seen)
+    points: list[Point] = seen.get(timeout=60)
     process.join()
+    return points
+
+
+def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
+    """At each line a process dies, and the next one goes on from what it left."""
+    file = write_campaign(tmp_path, SLOTS, "1h", conversions_per_slot=2)
+    points = lines_of(file, 1)
     witness = Witness(file, "ledger.sqlite")
     assert witness.look() == 1
     assert len(points) > 150
@@ -109,6 +75,81 @@ def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
         witness.finish(1)
 
 
+class WithBooks:
+    """A campaign under personal budgets whose processes die, each in a copy of its own, beside one
+    that nobody disturbs: what they keep and what their books say must be the same."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        undisturbed = write_campaign(directory / "undisturbed", 6, privacy=FIXED)
+        self.expected: list[Rows] = []
+        for slot in range(1, 7):
+            Campaign.load(undisturbed).release(slot)
+            self.expected.append(rows_of(committed(undisturbed.parent)[-1]))
+        self.kept = kept(undisturbed.parent)
+        self.started = write_campaign(directory / "started", 6, privacy=FIXED)
+        for slot in range(1, 5):
+            Campaign.load(self.started).release(slot)
+        # Somebody died before: once long ago, which is swept now, and once at this very slot.
+        for slot, source in ((1, 1), (5, 4)):
+            left_over = slot_folder(self.started.parent, slot) / f"attempt={'0' * 32}"
+            shutil.copytree(committed(self.started.parent)[source - 1], left_over)
+
+    def copy(self, started: bool, name: str) -> Path:
+        """The campaign after four slots, or before the first."""
+        if not started:
+            return write_campaign(self.directory / name, 6, privacy=FIXED)
+        shutil.copytree(self.started.parent, self.directory / name)
+        return self.directory / name / self.started.name
+
+    def kill(self, started: bool, name: str, target: Any, where: Any) -> int:
+        """Let a process die, look, go on; how many slots it had committed."""
+        file = self.copy(started, name)
+        witness = Witness(file, "ledger.sqlite")
+        before = witness.look()
+        process = victim(target, file, before + 1, where)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, where
+        found = witness.look()
+        witness.finish(found + 1)
+        assert kept(file.parent) == self.kept[: found + 1], where
+        folders = committed(file.parent)
+        assert rows_of(folders[-1]) == self.expected[found], where
+        for folder, rows in zip(folders, self.expected, strict=False):
+            assert rows_of(folder, FILES[:-1]) == {file: rows[file] for file in FILES[:-1]}, where
+        shutil.rmtree(file.parent)
+        return found - before
+
+
+def test_personal_budgets_killed_at_every_line_of_their_own(tmp_path: Path) -> None:
+    """Every line that AdsBPC does not run, and the six steps themselves. An attempt that was not
+    committed changes nothing that comes later."""
+    adsbpc = write_campaign(tmp_path / "adsbpc")
+    common = {*lines_of(adsbpc, 1), *lines_of(adsbpc, 2)}
+    steps, first = inspect.getsourcelines(release_slot)
+    six_steps = {(inspect.getfile(release_slot), first + k) for k in range(len(steps))}
+    campaigns = WithBooks(tmp_path)
+    found: set[Point] = set()
+    advanced = 0
+    for started in (True, False):
+        traced = lines_of(campaigns.copy(started, f"traced {started}"), 5 if started else 1)
+        points = [each for each in traced if each in six_steps or each not in common]
+        points = [each for each in points if each not in found]
+        for number, point in enumerate(points):
+            advanced += campaigns.kill(started, f"{started} {number}", die_at, point)
+        found |= set(points)
+    assert len({line for path, line in found if path.endswith("books.py")}) > 30
+    # Some died after the commit, and most before.
+    assert 0 < advanced < len(found) / 4
+
+
+def test_personal_budgets_killed_between_their_books(tmp_path: Path) -> None:
+    campaigns = WithBooks(tmp_path)
+    for started in (True, False):
+        for name in FILES:
+            assert campaigns.kill(started, name, die_after_writing, name) == 0
+
+
 def seconds_of_a_release(file: Path) -> float:
     """Of the next slot, in a process like those that will be killed."""
     found = []
@@ -123,12 +164,24 @@ def seconds_of_a_release(file: Path) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize(("database", "kills"), [("sqlite", RANDOM_KILLS), ("postgresql", 40)])
+@pytest.mark.parametrize(
+    ("database", "kills", "privacy"),
+    [("sqlite", RANDOM_KILLS, ""), ("postgresql", 40, ""), ("sqlite", 40, PERSONAL)],
+    ids=["sqlite", "postgresql", "sqlite with books"],
+)
 def test_killed_at_random_times(
-    database: str, kills: int, request: pytest.FixtureRequest, tmp_path: Path
+    database: str, kills: int, privacy: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     location = location_of(database, request)
-    file = write_campaign(tmp_path, SLOTS, "1h", location=location, conversions_per_slot=2)
+    file = write_campaign(
+        tmp_path,
+        # A strategy has the square of the number of slots.
+        200 if privacy else SLOTS,
+        "1h",
+        location=location,
+        privacy=privacy,
+        conversions_per_slot=2,
+    )
     witness, chance = Witness(file, location), random.Random(database)
     advanced, died = 0, 0
     # Kills spread over about two releases, however fast the machine is.

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from adsbpc import Campaign
 from adsbpc.ledger import Ledger
-from tests.campaign.files import published, write_campaign
+from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of
+from tests.campaign.files import FIXED, PERSONAL, published, write_campaign
 from tests.campaign.victims import release_together, victim
 
 RACERS = 8
@@ -25,23 +27,61 @@ def race(file: Path, slot: int) -> list[tuple[str, bool]]:
     return found
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_eight_processes_on_one_slot(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def location_of(database: str, request: pytest.FixtureRequest) -> str:
+    if database == "sqlite":
+        return "ledger.sqlite"
+    return str(request.getfixturevalue("postgresql_database"))
+
+
+def race_through(file: Path, location: str, slots: int) -> None:
     """The first slot also races for creating the ledger, its schema, scope and campaign."""
-    location = "ledger.sqlite"
-    if database == "postgresql":
-        location = str(request.getfixturevalue("postgresql_database"))
-    file = write_campaign(tmp_path, location=location)
-    ledger = Ledger(location, tmp_path)
-    for slot in (1, 2, 3):
+    directory, ledger = file.parent, Ledger(location, file.parent)
+    for slot in range(1, slots + 1):
         found = race(file, slot)
         texts, replays = {text for text, _ in found}, [replayed for _, replayed in found]
         assert len(texts) == 1
         assert replays.count(False) == 1
         assert ledger.releases("acme", "spring")[slot - 1 :] == list(texts)
-        assert published(tmp_path)[slot] == texts.pop()
-    assert ledger.verify("acme").problem is None
+        assert published(directory)[slot] == texts.pop()
     # scope, campaign, and for each slot two charges, a state, a release
-    assert ledger.verify("acme").entries == 2 + 3 * 4
+    assert ledger.verify("acme").entries == 2 + slots * 4
+    assert Campaign.load(file).verify().problem is None
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_eight_processes_on_one_slot(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    location = location_of(database, request)
+    race_through(write_campaign(tmp_path, location=location), location, 3)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_eight_processes_on_one_slot_with_books(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Each writes books of its own and one of them counts. From the fifth slot on, all eight sweep
+    what the first one left, too."""
+    location = location_of(database, request)
+    race_through(write_campaign(tmp_path, location=location, privacy=PERSONAL), location, 5)
+    folders = committed(tmp_path, location)
+    assert any(len(attempts(tmp_path, slot)) > 1 for slot in (2, 3, 4, 5)), "nobody raced"
+    assert attempts(tmp_path, 1) == {folders[0].name}
+    with pytest.raises(FileNotFoundError):
+        rows_of(folders[0], ["users.parquet"])
+    # Twelve people, who all came on the first slot.
+    assert len(rows_of(folders[-1])["users.parquet"]) == 12
+    assert [len(rows_of(each, FILES[:1])[FILES[0]]) for each in folders] == [12, 0, 0, 0, 0]
+
+
+def test_racers_that_keep_the_same(tmp_path: Path) -> None:
+    """Of eight attempts at every slot none is counted on top of another: what is let in is what a
+    single process lets in."""
+    alone = write_campaign(tmp_path / "alone", privacy=FIXED)
+    Campaign.load(alone).release()
+    file = write_campaign(tmp_path / "raced", privacy=FIXED)
+    for slot in (1, 2, 3):
+        race(file, slot)
+    Campaign.load(file).release()
+    assert kept(file.parent) == kept(alone.parent)
+    assert rows_of(committed(file.parent)[-1]) == rows_of(committed(alone.parent)[-1])

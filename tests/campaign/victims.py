@@ -14,6 +14,7 @@ from typing import Any
 
 import adsbpc
 from adsbpc import Campaign
+from adsbpc.engines.duckdb_engine import DuckDBEngine
 
 _PACKAGE = Path(adsbpc.__file__).parent
 # The files through which a release goes: what it reads, what it commits, what it publishes.
@@ -82,4 +83,18 @@ def die_at(file: Path, slot: int, point: Point) -> None:
         return watch
 
     sys.settrace(watch)
+    Campaign.load(file).release(slot)
+
+
+def die_after_writing(file: Path, slot: int, name: str) -> None:
+    """Release a slot and be killed when one of its books has been written."""
+    write = DuckDBEngine.write_parquet
+
+    def write_and_die(self: DuckDBEngine, step: str, sql: str, path: Path) -> None:
+        write(self, step, sql, path)
+        if path.name == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+
+    DuckDBEngine.write_parquet = write_and_die  # type: ignore[method-assign]
     Campaign.load(file).release(slot)

@@ -8,9 +8,11 @@ cannot disagree, and books that were lost or changed are refused.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,18 @@ from uuid import uuid4
 from adsbpc.campaign.published import folder_name, sync_folder
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
-from adsbpc.errors import LedgerError
+from adsbpc.errors import EngineError, LedgerError, SourceError
 from adsbpc.model import CampaignSpec
 
 FOLDER = "adsbpc-books"
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
+# Signs in a path that some engine takes for a pattern.
+_SIGNS = "*?[]{}\\"
+# What engines say of a disk that takes no more.
+_REFUSALS = tuple(
+    os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+)
 
 
 class BookFolder:
@@ -36,21 +44,41 @@ class BookFolder:
             spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
         )
 
-    def open(self, steps: Sequence[dict[str, Any]]) -> Books:
-        """The books that count, and a new folder for the next slot's."""
+    @contextmanager
+    def attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[Books]:
+        """The books that count, and a new folder for the next slot's, which goes if this fails."""
+        books = self._open(steps)
+        self._sweep(steps)
+        try:
+            yield books
+        except BaseException as error:
+            shutil.rmtree(books.new, ignore_errors=True)
+            if isinstance(error, SourceError | EngineError):
+                # Where books were changed, an engine may stumble over anything.
+                problem = self.problem(steps)
+                if problem is not None:
+                    raise LedgerError(problem) from error
+            if isinstance(error, EngineError) and any(sign in error.cause for sign in _REFUSALS):
+                if error.step in [f"write {file}" for file in FILES]:
+                    raise _not_written(books.new, error.cause) from error
+            raise
+
+    def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
         for slot, folder in enumerate(earlier, start=1):
             # Everybody's accounts are needed as they were last; the rest of all slots.
             for file in FILES if slot == len(earlier) else FILES[:-1]:
                 self._check_size(slot, folder / file, steps[slot - 1])
         new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
+        if any(sign in str(new.absolute()) for sign in _SIGNS):
+            raise LedgerError(
+                f"{new}: has one of {' '.join(_SIGNS)} in its path, which engines take for a "
+                "pattern. Rename the folder of the campaign file"
+            )
         try:
             new.mkdir(parents=True, mode=0o700)
         except OSError as error:
-            raise LedgerError(
-                f"{new}: cannot be written ({error.strerror}). Free space or give rights, and run "
-                "the same command again"
-            ) from None
+            raise _not_written(new, error.strerror) from None
         return Books(earlier, new)
 
     def seal(self, new: Path) -> dict[str, Any]:
@@ -61,7 +89,8 @@ class BookFolder:
                 with (new / file).open("rb") as content:
                     os.fsync(content.fileno())
                     files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
-            for folder in (new, *new.parents[:4]):
+            # The folder itself and those above it that may be new, up to the campaign file's.
+            for folder in (new, *new.parents[:5]):
                 sync_folder(folder)
         except OSError as error:
             raise LedgerError(
@@ -70,11 +99,12 @@ class BookFolder:
             ) from None
         return {"attempt": new.name, "files": files}
 
-    def sweep(self, steps: Sequence[dict[str, Any]]) -> None:
+    def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
         for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1):
             committed = self._committed(slot, step)
-            (committed / USERS).unlink(missing_ok=True)
+            with suppress(OSError):
+                (committed / USERS).unlink(missing_ok=True)
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     shutil.rmtree(other, ignore_errors=True)
@@ -120,6 +150,13 @@ _LOST = (
     "Without them nobody knows what people have spent, so nothing more may be released: restore "
     f"the folder {FOLDER} from the backup that belongs to the ledger's"
 )
+
+
+def _not_written(new: Path, cause: str | None) -> LedgerError:
+    return LedgerError(
+        f"{new}: cannot be written ({cause}). Nothing was released: free space or give rights, and "
+        "run the same command again"
+    )
 
 
 def _hash(content: Any) -> str:

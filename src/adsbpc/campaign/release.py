@@ -191,11 +191,11 @@ def _draw(
         return drawn, bounded.last_step()
     assert isinstance(state, PersonalState)
     folder = BookFolder(spec)
-    folder.sweep(running.steps)
-    books = folder.open(running.steps)
-    with accounted(spec, engine, books) as accounts:
-        drawn, personal = mechanism.release(state, accounts, randomness)
-    return drawn, {**personal.last_step(), "books": folder.seal(books.new)}
+    with folder.attempt(running.steps) as books:
+        with accounted(spec, engine, books) as accounts:
+            drawn, personal = mechanism.release(state, accounts, randomness)
+        sealed = folder.seal(books.new)
+    return drawn, {**personal.last_step(), "books": sealed}
 
 
 def _release(running: Running, drawn: SlotRelease) -> Release:

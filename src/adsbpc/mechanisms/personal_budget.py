@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from math import isqrt, sqrt
+from math import hypot, isqrt, sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -47,6 +47,9 @@ ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
 NEED_EDGES = tuple(int((edge * ONE_CONVERSION) ** 2) for edge in EDGES)
 # This part of every budget is for what is kept, the rest for counting what was cut.
 _KEPT_SHARE = Fraction(19, 20)
+# What was cut is spread over publishers by what was released of them; their people may differ by
+# this much, as a standard deviation.
+_UNEVEN = 0.25
 
 
 @dataclass(frozen=True)
@@ -150,8 +153,10 @@ class PersonalBudget:
 
     @property
     def cut_ratio(self) -> int:
-        """What was cut is counted this much more coarsely, so that much of it can be counted."""
-        return min(8, 1 + isqrt(len(self.publishers)))
+        """What was cut is counted this much more coarsely, so that much of it can be counted: of
+        one user, with a twentieth of the budget, between two thirds of the allowance and nearly
+        twice as much. Its noise is this much larger too, and is shared among publishers."""
+        return min(8, 2 + isqrt(len(self.publishers)))
 
     def multiplier_of(self, allowance: float) -> int:
         """The multiplier under which a norm of the allowance, and nothing above it, costs no more
@@ -301,7 +306,7 @@ class PersonalBudget:
                 # What was cut is missing from sums; other queries it may move either way.
                 is_sum = workload.span(row) is not None
                 cut = max(float(answers[place, -1]), 0.0) if is_sum else 0.0
-                cut_error = float(cut_errors[place]) if is_sum else 0.0
+                cut_error = hypot(cut_errors[place], _UNEVEN * cut) if is_sum else 0.0
                 found += [
                     Estimate(
                         publisher,

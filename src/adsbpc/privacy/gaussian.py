@@ -15,7 +15,7 @@ from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
 from adsbpc.privacy.filter import LIMIT
-from adsbpc.privacy.randomness import Integers, Randomness, check_scale
+from adsbpc.privacy.randomness import LARGEST_SCALE, Integers, Randomness, check_scale
 from adsbpc.privacy.sensitivity import filtered_squared, histogram_squared, totals_squared
 
 # Larger totals are cut off here, which leaves room for noise: a sum that wrapped around would show
@@ -74,7 +74,14 @@ def row_scale(rho: Fraction, adjacency: Adjacency) -> float:
     Formal guarantee: all rows of a campaign together are rho-zCDP; those up to a slot at which
     users were held to a smaller limit are (that limit / LIMIT) rho-zCDP.
     """
-    return check_scale(gaussian_scale(filtered_squared(adjacency, LIMIT), rho))
+    scale = gaussian_scale(filtered_squared(adjacency, LIMIT), rho)
+    if scale > LARGEST_SCALE:
+        least = filtered_squared(adjacency, LIMIT) / (2 * LARGEST_SCALE**2)
+        raise PrivacyError(
+            f"rho = {float(rho):.3g} for measurement: personal budgets need {least:.2g} or more. "
+            'Give the campaign a larger rho or epsilon, or take mechanism = "adsbpc"'
+        )
+    return scale
 
 
 def noisy_row(sums: Sequence[int], scale: float, randomness: Randomness) -> NoisyRow:

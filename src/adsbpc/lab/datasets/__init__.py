@@ -16,12 +16,13 @@ from adsbpc.lab.datasets.criteo_log import read_criteo_log
 from adsbpc.lab.datasets.criteo_surrogate import make_criteo_surrogate
 from adsbpc.lab.datasets.dataset import Dataset
 from adsbpc.lab.datasets.own_data import read_own_data
+from adsbpc.lab.datasets.streams import STREAMS, make_stream
 
 __all__ = ["DATASETS", "Dataset", "load_dataset", "read_criteo_log", "read_own_data"]
 
 _CRITEO_TOUCHES = {"criteo": "last", "criteo-first": "first", "criteo-uniform": "uniform"}
 
-DATASETS: tuple[str, ...] = (*COUNTED_SETS, *_CRITEO_TOUCHES, "facebook")
+DATASETS: tuple[str, ...] = (*COUNTED_SETS, *_CRITEO_TOUCHES, "facebook", *STREAMS)
 
 # Some 27 years of days; they are kept in 16 bits while a data set is made.
 _MOST_SLOTS = 10_000
@@ -52,6 +53,8 @@ def load_dataset(
     rng = np.random.default_rng(seed)
     if name == "facebook":
         return make_facebook(slots, rng, users, copies)
+    if name in STREAMS:
+        return make_stream(name, slots, rng, users, copies)
     if name in _CRITEO_TOUCHES:
         return make_criteo_surrogate(name, _CRITEO_TOUCHES[name], slots, rng, users, copies)
     return make_counted(name, slots, rng, users, copies)

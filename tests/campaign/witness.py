@@ -1,0 +1,55 @@
+"""Somebody who looks at a campaign again and again while its processes die."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adsbpc import Campaign
+from adsbpc.ledger import Ledger
+from tests.campaign.files import published
+
+
+class Witness:
+    """Looks at a campaign after every kill and remembers what it has seen."""
+
+    def __init__(self, file: Path, location: str) -> None:
+        self.directory = file.parent
+        self.ledger = Ledger(location, file.parent)
+        self.campaign = Campaign.load(file)
+        self.seen: list[str] = []
+
+    def look(self) -> int:
+        """Check what a killed process left behind; how many slots are committed."""
+        if not self.ledger.exists() or self.ledger.campaign("acme", "spring") is None:
+            assert published(self.directory) == {}
+            return 0
+        committed = self.ledger.releases("acme", "spring")
+        assert committed[: len(self.seen)] == self.seen, "a committed release changed"
+        self.seen = committed
+        for slot, text in published(self.directory).items():
+            assert committed[slot - 1] == text, "something published is not in the ledger"
+        assert len(self.ledger.steps("acme", "spring")) == len(committed)
+        charged = (
+            sum(
+                charge.pico_rho
+                for release in self.campaign.report().releases
+                for charge in release.charges
+            )
+            if committed
+            else 0
+        )
+        budget, scope = self.ledger.budgets("acme", "spring")
+        assert budget.spent_pico_rho == scope.spent_pico_rho == charged, "charged twice, or lost"
+        return len(committed)
+
+    def finish(self, through: int) -> None:
+        """A run that nobody kills repairs what is missing and changes nothing that was there."""
+        before = list(self.seen)
+        for slot in range(1, through + 1):
+            self.campaign.release(slot)
+        assert self.look() >= through
+        assert self.seen[: len(before)] == before
+        assert [published(self.directory)[slot] for slot in range(1, through + 1)] == self.seen[
+            :through
+        ]
+        assert self.campaign.verify().problem is None

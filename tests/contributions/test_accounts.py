@@ -1,0 +1,277 @@
+"""Personal budgets: both engines, arrays and plain Python keep the same, to the last unit; and
+nobody's accounts depend on anybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from adsbpc.contributions import (
+    Accounts,
+    ArrayAccounts,
+    ArrayContributions,
+    Books,
+    CellIndex,
+    EngineAccounts,
+)
+from adsbpc.contributions.engine_accounts import CELLS, CUT, NAMES, USERS
+from adsbpc.contributions.reference import ReferenceAccounts, Row
+from adsbpc.engines import Engine
+from adsbpc.errors import ContributionError
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.privacy import LIMIT, Strategy, Terms, square_root, toeplitz
+from adsbpc.privacy.strategies import ONE
+from tests.conftest import open_test_engine
+
+SLOTS = 4
+PUBLISHERS = ("P-1", "P-2", "other")
+STRATEGY = toeplitz(SLOTS, 0.3)
+EDGES = tuple(int((0.52 * 2 ** (k / 2) * ONE * UNIT) ** 2) for k in range(30))
+
+weights = st.one_of(
+    st.integers(1, 5),
+    st.sampled_from([UNIT, UNIT // 2, UNIT // 3, 7 * UNIT]),
+    st.integers(1, 30_000 * UNIT),
+    st.sampled_from([2**35, 2**36, 2**40]),
+)
+row_lists = st.lists(
+    st.builds(
+        Row,
+        user=st.sampled_from(["a", "b", "c", "d", "A ", "ä"]),
+        slot=st.integers(1, SLOTS),
+        publisher=st.integers(0, len(PUBLISHERS) - 1),
+        weight=weights,
+    ),
+    max_size=30,
+)
+multipliers = st.lists(st.sampled_from([1, 40, 900, 9000, 2**20]), min_size=SLOTS, max_size=SLOTS)
+
+
+def terms_of(slot: int, multiplier: int, strategy: Strategy = STRATEGY) -> Terms:
+    limit = LIMIT * slot // strategy.slots
+    return Terms(
+        tuple(map(int, strategy.gram[slot - 1, :slot])),
+        multiplier, max(1, multiplier // 3), limit * 19 // 20, limit,
+    )  # fmt: skip
+
+
+def in_arrays(rows: Sequence[Row]) -> ArrayAccounts:
+    contributions = ArrayContributions(
+        np.array([row.user for row in rows], dtype=str),
+        [row.slot for row in rows],
+        [row.publisher for row in rows],
+        [row.weight for row in rows],
+        SLOTS,
+        PUBLISHERS,
+    )
+    return ArrayAccounts(CellIndex.of(contributions))
+
+
+def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[list[int]]:
+    """Histograms of needs and totals, slot by slot."""
+    found = []
+    for slot, multiplier in enumerate(chosen, start=1):
+        terms = terms_of(slot, multiplier)
+        found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
+        found.append(list(accounts.admit(terms)))
+    return found
+
+
+def rows_table(engine: Engine, rows: Sequence[Row]) -> None:
+    values = ", ".join(
+        f"('{r.user}', {r.slot}, {r.publisher}, CAST({r.weight} AS BIGINT))" for r in rows
+    )
+    nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
+    engine.table(
+        "asked_rows",
+        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, publisher_index, weight)",
+    )
+
+
+def run_on_engine(
+    engine: Engine, rows: Sequence[Row], chosen: Sequence[int], folder: Path
+) -> list[list[int]]:
+    """A new object a slot, as in releases: all that lasts is in the files."""
+    rows_table(engine, rows)
+    found, earlier = [], tuple[Path, ...]()
+    for slot, multiplier in enumerate(chosen, start=1):
+        new = folder / str(slot)
+        new.mkdir()
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        terms = terms_of(slot, multiplier)
+        found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
+        found.append(accounts.admit(terms))
+        accounts.close()
+        earlier += (new,)
+    return found
+
+
+@given(row_lists, multipliers)
+@settings(max_examples=150, deadline=None)
+def test_arrays_and_plain_python_agree(rows: list[Row], chosen: list[int]) -> None:
+    assert run(in_arrays(rows), chosen) == run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), chosen)
+
+
+@given(row_lists, multipliers)
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.generate],
+)
+def test_the_embedded_engine_and_plain_python_agree(rows: list[Row], chosen: list[int]) -> None:
+    expected = run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), chosen)
+    engine = open_test_engine("duckdb")
+    with TemporaryDirectory() as folder:
+        assert run_on_engine(engine, rows, chosen, Path(folder)) == expected
+    engine.close()
+
+
+def world(users: int = 40, seed: int = 1) -> list[Row]:
+    """Users around what a budget holds, a few far above, some fractions of conversions, and one
+    whose cells are as large as they come."""
+    rng = np.random.default_rng(seed)
+    giant = [Row("giant", slot, 1, 2**40) for slot in (1, 2, 4)]
+    return giant + [
+        Row(f"u{user}", int(slot), int(publisher), int(weight))
+        for user in range(users)
+        for slot, publisher, weight in zip(
+            rng.integers(1, SLOTS + 1, 12),
+            rng.integers(0, len(PUBLISHERS), 12),
+            rng.choice([UNIT, UNIT // 3, 5 * UNIT, 40 * UNIT], 12, p=[0.6, 0.2, 0.15, 0.05]),
+            strict=True,
+        )
+        if user % 7 or slot > 2
+    ]
+
+
+CHOSEN = [3000, 2000, 2000, 1000]
+
+
+def test_a_larger_world_is_the_same_everywhere(engine: Engine, tmp_path: Path) -> None:
+    rows = world()
+    expected = run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), CHOSEN)
+    assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
+    assert run_on_engine(engine, rows, CHOSEN, tmp_path) == expected
+    assert run(in_arrays(rows), CHOSEN) == expected
+
+
+def test_a_user_adds_exactly_what_was_admitted_of_it_and_moves_nobody_else(tmp_path: Path) -> None:
+    """Totals with a user minus totals without are that user's, slot by slot."""
+    rows = world()
+    everybody = ReferenceAccounts(rows, SLOTS, PUBLISHERS)
+    together = run(everybody, CHOSEN)
+    for name in ("u0", "u3", "u39"):
+        alone = run(
+            ReferenceAccounts([r for r in rows if r.user == name], SLOTS, PUBLISHERS), CHOSEN
+        )
+        others = ReferenceAccounts([r for r in rows if r.user != name], SLOTS, PUBLISHERS)
+        without = run(others, CHOSEN)
+        for all_of_them, mine, theirs in zip(together, alone, without, strict=True):
+            assert all_of_them == [a + b for a, b in zip(mine, theirs, strict=True)]
+        for user, books in others.users.items():
+            assert books == everybody.users[user]
+        assert run(in_arrays([r for r in rows if r.user != name]), CHOSEN) == without
+
+
+def test_removing_a_user_leaves_all_other_books_as_they_were(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Numbers are given anew, so books are compared by name."""
+    rows = world(12)
+    books = []
+    for name, part in (("all", rows), ("less", [r for r in rows if r.user != "u5"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        run_on_engine(engine, part, CHOSEN, folder)
+        books.append(books_by_name(engine, folder))
+    everybody, without = books
+    assert {row for row in everybody if row[0] != "u5"} == without
+    assert everybody != without
+
+
+def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:
+    slots = [folder / str(slot) for slot in range(1, SLOTS + 1)]
+    for view, file, columns in (
+        ("names_read", NAMES, ["user_id", "number"]),
+        ("cells_read", CELLS, ["slot", "cell", "asked", "moved"]),
+        ("cut_read", CUT, ["slot", "number", "moved"]),
+    ):
+        engine.read_files(view, "parquet", [str(slot / file) for slot in slots], None, columns)
+    engine.read_files(
+        "users_read", "parquet", [str(slots[-1] / USERS)], None,
+        ["number", "need_high", "need_low", "spent_high", "spent_low"],
+    )  # fmt: skip
+    found = engine.rows(
+        "books",
+        """
+SELECT user_id, 'cell', slot, cell % 4096, asked, moved, 0
+FROM cells_read JOIN names_read ON number = whole_div(cell, 4096)
+UNION ALL
+SELECT user_id, 'cut', slot, 0, 0, moved, 0
+FROM cut_read JOIN names_read ON names_read.number = cut_read.number
+UNION ALL
+SELECT user_id, 'user', need_high, need_low, spent_high, spent_low, 0
+FROM users_read JOIN names_read ON names_read.number = users_read.number""",
+    )
+    return {tuple(row) for row in found}
+
+
+def test_halves_put_together_again_are_the_number(engine: Engine) -> None:
+    for number in (0, 1, 2**53 - 1, 2**53, 2**88, 2**106 - 1):
+        ((high, low, same),) = engine.rows(
+            "halves",
+            f"SELECT high(x), low(x), CAST(wide_of(high(x), low(x)) AS VARCHAR(60))"
+            f" FROM (SELECT wide('{number}') AS x) AS one",
+        )
+        assert (high, low, int(same)) == (number >> 53, number & (2**53 - 1), number)
+
+
+def test_slots_in_another_order_are_refused() -> None:
+    accounts = in_arrays(world(3))
+    with pytest.raises(ContributionError, match="slot 1 is next"):
+        accounts.admit(terms_of(2, 5))
+
+
+def test_publishers_outside_the_list_are_refused(engine: Engine, tmp_path: Path) -> None:
+    rows_table(engine, [Row("a", 1, 3, UNIT)])
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
+    with pytest.raises(ContributionError, match="publisher_index = 3"):
+        accounts.admit(terms_of(1, 5))
+    many = tuple(str(k) for k in range(4096))
+    with pytest.raises(ContributionError, match="4096 publishers"):
+        EngineAccounts(engine, "asked_rows", SLOTS, many, Books((), tmp_path))
+
+
+def test_integer_user_ids_work_too(engine: Engine, tmp_path: Path) -> None:
+    engine.table(
+        "asked_rows",
+        "SELECT * FROM (VALUES (CAST(7 AS BIGINT), 1, 0, CAST(720720 AS BIGINT)))"
+        " AS t (user_id, slot, publisher_index, weight)",
+    )
+    earlier: tuple[Path, ...] = ()
+    for slot, expected in ((1, UNIT), (2, 0)):
+        new = tmp_path / str(slot)
+        new.mkdir()
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        assert accounts.admit(terms_of(slot, 100)) == [expected, 0, 0, 0]
+        accounts.close()
+        earlier += (new,)
+
+
+def test_arrays_settle_needs_on_an_edge_in_integers() -> None:
+    """Sums of floats cannot tell a need that is an edge from one just above it."""
+    strategy = square_root(SLOTS)
+    costs = tuple(map(int, strategy.gram[0, :1]))
+    need = costs[0] * (3 * UNIT) ** 2
+    rows = [Row("a", 1, 0, 3 * UNIT), Row("b", 1, 1, 3 * UNIT)]
+    for edges, expected in (((need - 1, need), [0, 2, 0]), ((need, need + 1), [2, 0, 0])):
+        assert list(in_arrays(rows).needs(costs, edges)) == expected
+        assert ReferenceAccounts(rows, SLOTS, PUBLISHERS).needs(costs, edges) == expected

@@ -1,0 +1,53 @@
+"""Streams do on each slot what their names say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adsbpc.errors import SpecError
+from adsbpc.lab.datasets import load_dataset
+from adsbpc.lab.datasets.streams import STREAMS
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+
+
+def daily(name: str, slots: int = 31) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    data = load_dataset(name, slots, seed=1, users=2_000)
+    totals = [data.contributions.totals(slot) for slot in range(1, slots + 1)]
+    return np.array(totals, dtype=np.float64) / UNIT
+
+
+@pytest.mark.parametrize(("name", "publishers"), [("daily", 1), ("daily-loyal", 50)])
+def test_everybody_converts_once_on_every_slot(name: str, publishers: int) -> None:
+    totals = daily(name)
+    assert totals.shape == (31, publishers)
+    assert (totals == 2_000 / publishers).all()
+    data = load_dataset(name, 31, seed=1, users=2_000)
+    assert data.contributions.users_above(5, UNIT - 1) == 2_000
+    assert data.contributions.users_above(5, UNIT) == 0
+
+
+def test_nothing_happens_until_the_last_slot() -> None:
+    totals = daily("late").sum(axis=1)
+    assert (totals[:-1] == 0).all()
+    assert 2.5 < totals[-1] / 2_000 < 4.5
+
+
+def test_few_people_convert_a_hundred_times_as_often() -> None:
+    data = load_dataset("heavy", 1, seed=1, users=2_000)
+    assert data.contributions.users_above(1, 299 * UNIT) == 20
+    assert data.contributions.users_above(1, 20 * UNIT) == 20
+
+
+def test_three_slots_have_ten_times_as_much() -> None:
+    totals = daily("surge").sum(axis=1)
+    usual = np.median(totals)
+    assert np.flatnonzero(totals > 5 * usual).tolist() == [14, 15, 16]
+    assert totals[15] / usual == pytest.approx(10, rel=0.3)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_have_no_copies(name: str) -> None:
+    with pytest.raises(SpecError, match="copies = 2"):
+        load_dataset(name, 5, seed=1, users=30, copies=2)
+    assert load_dataset(name, 1, seed=1, users=30).slots == 1

@@ -1,0 +1,338 @@
+"""Personal budgets slot by slot: what is drawn and charged, and that answers are what they say."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import hypot, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
+from adsbpc.contributions.interface import Integers
+from adsbpc.errors import PrivacyError, WorkloadError
+from adsbpc.mechanisms import (
+    PersonalBudget,
+    PersonalState,
+    SlotRelease,
+    plan_mechanism,
+    planned_personal,
+    split_of,
+)
+from adsbpc.mechanisms.personal_budget import ONE_CONVERSION
+from adsbpc.model import PICO_RHO, Adjacency, Guarantee
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model.release_spec import PersonalBudgetSection
+from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
+from adsbpc.workloads import WeightedSquaredError, prefix_sums
+from tests.mechanisms.campaigns import PUBLISHERS, spec_of
+from tests.mechanisms.recording import RecordingRandomness
+
+SLOTS = 8
+
+
+def planned(
+    slots: int = SLOTS, workload: dict[str, Any] | None = None, **privacy: Any
+) -> PersonalBudget:
+    privacy = {"mechanism": "personal-budget", **privacy}
+    mechanism = plan_mechanism(spec_of(slots, workload, **privacy))
+    assert isinstance(mechanism, PersonalBudget)
+    return mechanism
+
+
+def index_of(rows: list[tuple[str, int, int]], slots: int = SLOTS) -> CellIndex:
+    """One whole conversion a row: (user, slot, publisher index)."""
+    return CellIndex.of(
+        ArrayContributions(
+            [user for user, _, _ in rows], [slot for _, slot, _ in rows],
+            [publisher for _, _, publisher in rows], [UNIT] * len(rows), slots, PUBLISHERS,
+        )
+    )  # fmt: skip
+
+
+def people(slots: int = SLOTS, count: int = 3_000, seed: int = 1) -> list[tuple[str, int, int]]:
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(count), rng.geometric(0.4, count))
+    return [
+        (f"u{user}", int(slot), int(publisher))
+        for user, slot, publisher in zip(
+            rows, rng.integers(1, slots + 1, rows.size), rng.integers(0, 2, rows.size), strict=True
+        )
+    ]
+
+
+def run(
+    mechanism: PersonalBudget, index: CellIndex, randomness: Any
+) -> tuple[list[SlotRelease], PersonalState]:
+    """Every slot, with the state written to JSON and read back in between."""
+    accounts, steps, releases = ArrayAccounts(index), list[dict[str, Any]](), []
+    for _ in range(mechanism.slots):
+        state = PersonalState.from_steps(json.loads(json.dumps(steps)))
+        released, state = mechanism.release(state, accounts, randomness)
+        steps.append(state.last_step())
+        releases.append(released)
+    return releases, state
+
+
+# ---- what is charged and drawn -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("section", [{}, {"allowance": 4.0}], ids=["online", "fixed"])
+def test_charges_are_what_was_split_and_follow_the_pace(
+    adjacency: Adjacency, section: dict[str, Any]
+) -> None:
+    spec = spec_of(SLOTS, adjacency=adjacency, mechanism="personal-budget", personal_budget=section)
+    mechanism = planned(adjacency=adjacency, personal_budget=section)
+    releases, state = run(mechanism, index_of(people()), SeededRandomness(1))
+    charged: dict[str, int] = {}
+    for slot, release in enumerate(releases, start=1):
+        for charge in release.charges:
+            charged[charge.part] = charged.get(charge.part, 0) + charge.pico_rho
+        so_far = Fraction(charged["measurement"], PICO_RHO)
+        limit = mechanism.terms(slot, 1).limit
+        factor = 2 if adjacency is Adjacency.SUBSTITUTE else 1
+        assert gaussian_cost(factor * limit, mechanism.scale) <= so_far
+    assert set(charged) == set(split_of(spec))
+    for part, rho in split_of(spec).items():
+        assert rho * Fraction(999, 1000) < Fraction(charged[part], PICO_RHO) <= rho
+    assert state.spent == sum(charged.values()) <= PICO_RHO
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_every_look_at_users_is_noised_with_the_scale_that_is_charged(
+    adjacency: Adjacency,
+) -> None:
+    mechanism = planned(adjacency=adjacency)
+    accounts = RecordingAccounts(index_of(people()))
+    state, randomness = PersonalState(), RecordingRandomness()
+    for slot in range(1, SLOTS + 1):
+        before = len(randomness.draws)
+        release, state = mechanism.release(state, accounts, randomness)
+        drawn = randomness.scales("gaussian")[before:]
+        looked = slot in mechanism.looks
+        assert accounts.asked[-2:] == ["needs", "admit"] if looked else ["admit"]
+        assert drawn == [*([scale_of(mechanism, slot)] if looked else []), mechanism.scale]
+        assert (release.histogram != ()) == looked
+        assert len(release.values) == len(PUBLISHERS) + 1
+    assert accounts.asked.count("needs") == len(mechanism.looks)
+
+
+def scale_of(mechanism: PersonalBudget, slot: int) -> Any:
+    squared = 2 if mechanism.guarantee.adjacency is Adjacency.SUBSTITUTE else 1
+    return pytest.approx(sqrt(squared / (2 * float(mechanism.looks[slot]))), rel=1e-9)
+
+
+class RecordingAccounts(ArrayAccounts):
+    """Writes down every question, and under which terms users were admitted."""
+
+    def __init__(self, index: CellIndex) -> None:
+        super().__init__(index)
+        self.asked: list[str] = []
+        self.terms: list[Terms] = []
+
+    def needs(self, costs: Any, edges: Any) -> Integers:
+        self.asked.append("needs")
+        return super().needs(costs, edges)
+
+    def admit(self, terms: Terms) -> list[int]:
+        self.asked.append("admit")
+        self.terms.append(terms)
+        return super().admit(terms)
+
+
+def test_users_are_admitted_under_the_terms_that_scale_the_noise() -> None:
+    """All rows of G, the multiplier of the allowance, and limits that only grow."""
+    mechanism = planned()
+    accounts = RecordingAccounts(index_of(people()))
+    state, randomness = PersonalState(), SeededRandomness(3)
+    for slot in range(1, SLOTS + 1):
+        release, state = mechanism.release(state, accounts, randomness)
+        terms = accounts.terms[-1]
+        assert terms.costs == tuple(mechanism.strategy.gram[slot - 1, :slot])
+        assert release.allowance is not None
+        assert terms.multiplier == mechanism.multiplier_of(release.allowance)
+        most = terms.multiplier * release.allowance * ONE_CONVERSION
+        assert most**2 <= LIMIT * 19 / 20 < (most * 1.01) ** 2
+    limits = [terms.limit for terms in accounts.terms]
+    assert limits == sorted(limits)
+    assert limits[-1] == LIMIT
+
+
+def test_no_user_of_a_real_run_costs_more_than_the_limit() -> None:
+    """A run whose allowance is far too small, so that nearly everybody is cut."""
+    mechanism = planned(personal_budget={"allowance": 0.7})
+    accounts = ArrayAccounts(index_of(people(count=60)))
+    state, randomness = PersonalState(), SeededRandomness(4)
+    for _ in range(SLOTS):
+        _, state = mechanism.release(state, accounts, randomness)
+    spent = [account.spent for account in accounts._exact.values()]
+    assert len(spent) > 30
+    for account in accounts._exact.values():
+        assert cost(mechanism.strategy, account.moved) == account.spent <= LIMIT
+
+
+def test_rows_are_what_the_strategy_says() -> None:
+    """Without noise, B diag(m) X of every publisher and of what was cut, in whole numbers."""
+    mechanism = planned(personal_budget={"allowance": 2.0})
+    releases, state = run(mechanism, index_of(people()), RecordingRandomness())
+    kept = np.array(state.kept, dtype=object)
+    m = mechanism.multiplier_of(2.0)
+    multipliers = [m, m, max(1, m // mechanism.cut_ratio)]
+    for slot, release in enumerate(releases, start=1):
+        for column, value in enumerate(release.values):
+            exact = sum(
+                entry * multipliers[column] * kept[s][column]
+                for s, entry in enumerate(mechanism.strategy.rows[slot - 1])
+            )
+            assert value == exact
+            assert type(value) is int
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+WORKLOADS: list[dict[str, Any]] = [
+    {},
+    {"queries": "slot"},
+    {"queries": "sliding", "window": 3, "objective": "max-variance"},
+    {"queries": "ranges", "ranges": [[2, 5], [1, 8]]},
+    {"objective": "variance-targets", "targets": [float(k) for k in range(1, SLOTS + 1)]},
+]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.get("queries", "prefix"))
+def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any]) -> None:
+    """Over 300 runs of a fixed allowance: z-scores have mean 0 and deviation 1."""
+    mechanism = planned(workload=workload, personal_budget={"allowance": 3.0})
+    index = index_of(people(count=300))
+    scores: dict[tuple[str, str], list[float]] = {}
+    for seed in range(300):
+        releases, state = run(mechanism, index, SeededRandomness(seed))
+        kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNIT
+        asked = mechanism.workloads[0]
+        truth = dict(zip(asked.names, asked.answers(kept), strict=True))
+        for release in releases:
+            for each in release.answers:
+                column = PUBLISHERS.index(each.publisher)
+                error = (each.value - truth[each.query][column]) / each.standard_error
+                scores.setdefault((each.query, each.publisher), []).append(error)
+    assert len(scores) == len(mechanism.workloads[0].names) * len(PUBLISHERS)
+    for found in scores.values():
+        assert abs(np.mean(found)) < 5 / sqrt(300)
+        assert abs(np.std(found) - 1) < 0.25
+
+
+def test_slot_and_running_totals_are_there_whatever_the_workload() -> None:
+    mechanism = planned(workload={"queries": "ranges", "ranges": [[2, 5]]})
+    releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
+    for slot, release in enumerate(releases, start=1):
+        assert [each.span for each in release.slot_totals] == [(slot, slot)] * len(PUBLISHERS)
+        assert [each.span for each in release.running_totals] == [(1, slot)] * len(PUBLISHERS)
+        assert len(release.answers) == (len(PUBLISHERS) if slot == 5 else 0)
+
+
+def test_noise_cancels_in_sums() -> None:
+    """The last running total is far better than eight independent slots would be."""
+    mechanism = planned(31, personal_budget={"allowance": 5.0})
+    releases, _ = run(mechanism, index_of(people(31), 31), SeededRandomness(1))
+    slots = [release.slot_totals[0].standard_error for release in releases]
+    assert releases[-1].running_totals[0].standard_error < 0.5 * hypot(*slots)
+
+
+def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
+    """Over 200 runs in which every third person is cut by a part of a conversion: of the intervals
+    around running totals, one in twenty misses the truth, where without the cut nearly all do."""
+    mechanism = planned(personal_budget={"allowance": 1.9})
+    rows = [
+        (f"u{user}", 1 + (user + 3 * k) % SLOTS, user % 2)
+        for user in range(6_000)
+        for k in range(1 if user % 3 else 3)
+    ]
+    index = index_of(rows)
+    truth = [sum(publisher == place for _, _, publisher in rows) for place in (0, 1)]
+    with_cut = without = total = 0
+    for seed in range(200):
+        releases, _ = run(mechanism, index, SeededRandomness(seed))
+        for each, true in zip(releases[-1].running_totals, truth, strict=True):
+            assert each.cut > 0
+            low = each.value - 1.96 * each.standard_error
+            high = each.value + each.cut + 1.96 * hypot(each.standard_error, each.cut_error)
+            with_cut += not low <= true <= high
+            without += not low <= true <= each.value + 1.96 * each.standard_error
+            total += 1
+    assert with_cut / total < 0.075
+    assert without / total > 0.9
+
+
+# ---- edges ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_smallest_campaigns_work(slots: int, adjacency: Adjacency) -> None:
+    for rows in ([], [("a", 1, 0)], [("a", 1, 0)] * 3000):
+        mechanism = planned(slots, adjacency=adjacency)
+        releases, state = run(mechanism, index_of(rows, slots), SeededRandomness(1))
+        assert len(releases) == slots
+        for release in releases:
+            for each in (*release.answers, *release.slot_totals, *release.running_totals):
+                assert np.isfinite(
+                    [each.value, each.standard_error, each.cut, each.cut_error]
+                ).all()
+        assert Fraction(state.spent, PICO_RHO) <= 1
+
+
+def test_a_user_who_does_everything_is_cut_and_noticed() -> None:
+    rows = people(count=500) + [("bot", slot, 0) for slot in range(1, SLOTS + 1)] * 5_000
+    mechanism = planned()
+    _, state = run(mechanism, index_of(rows), SeededRandomness(2))
+    kept = np.array(state.kept, dtype=np.float64) / UNIT
+    allowances = max(state.allowances)
+    assert kept[:, 0].sum() < 1_500 + 20 * allowances
+    assert kept[:, -1].sum() > 0
+
+
+def test_a_state_of_another_plan_and_other_publishers_are_refused() -> None:
+    mechanism, index = planned(), index_of(people(count=50))
+    _, state = mechanism.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
+    other = planned(personal_budget={"strategy": "identity"})
+    with pytest.raises(PrivacyError, match="another plan"):
+        other.release(state, ArrayAccounts(index), SeededRandomness(1))
+    fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, ("A",))
+    with pytest.raises(PrivacyError, match="planned list"):
+        mechanism.release(PersonalState(), ArrayAccounts(CellIndex.of(fewer)), SeededRandomness(1))
+    full = PersonalState(values=[[0]] * SLOTS)
+    with pytest.raises(PrivacyError, match="no slot 9"):
+        mechanism.release(full, ArrayAccounts(index), SeededRandomness(1))
+
+
+def test_a_plan_that_cannot_be_is_refused() -> None:
+    with pytest.raises(WorkloadError, match=r"1001 slots.*at most 1000"):
+        planned(1001)
+    with pytest.raises(PrivacyError, match=r"need 0\.00012 or more.*larger rho"):
+        planned(100, rho=1e-6, personal_budget={"histogram_share": 0.001})
+    tiny = Guarantee(Fraction(1, 10**11), Adjacency.ADD_REMOVE, "acme")
+    asked = (prefix_sums(SLOTS),)
+    for section, message in (
+        (PersonalBudgetSection(), "for histograms cannot be shared"),
+        (PersonalBudgetSection(allowance=2), "cannot be shared among 8 slots"),
+    ):
+        with pytest.raises(PrivacyError, match=message):
+            planned_personal(tiny, section, asked, WeightedSquaredError(), PUBLISHERS, 1.0)
+
+
+@pytest.mark.parametrize("strategy", ["optimised", "toeplitz", "square-root", "identity"])
+def test_every_strategy_can_be_chosen(strategy: str) -> None:
+    mechanism = planned(personal_budget={"strategy": strategy})
+    releases, _ = run(mechanism, index_of(people(count=200)), SeededRandomness(1))
+    assert releases[-1].running_totals[0].standard_error > 0
+
+
+def test_substitution_needs_more_noise(tmp_path: Path) -> None:
+    add, swap = (
+        planned(adjacency=adjacency, personal_budget={"allowance": 3.0}) for adjacency in Adjacency
+    )
+    assert swap.scale == pytest.approx(sqrt(2) * add.scale)
