@@ -158,6 +158,11 @@ def put_another_attempt_in_place(directory: Path) -> None:
     last.rename(last.with_name(f"attempt={'0' * 32}"))
 
 
+def rename_the_first(directory: Path) -> None:
+    first = committed(directory)[0]
+    first.rename(first.with_name(f"attempt={'0' * 32}"))
+
+
 def put_a_file_in_place(directory: Path) -> None:
     last = committed(directory)[-1]
     shutil.rmtree(last)
@@ -177,70 +182,105 @@ DAMAGES = {
     "everything deleted": (delete_everything, "No such file"),
     "another slot": (put_another_slot_in_place, "were changed"),
     "another attempt": (put_another_attempt_in_place, "No such file"),
+    "another attempt of the past": (rename_the_first, "No such file"),
     "a file": (put_a_file_in_place, "Not a directory"),
     "rolled back": (roll_back, "No such file"),
 }
 
 
+@pytest.fixture(scope="module")
+def four_slots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a campaign after four slots, with the books as they were after three."""
+    file = write_campaign(tmp_path_factory.mktemp("four"), 8, privacy=FIXED)
+    Campaign.load(file).release(through="2026-03-03")
+    shutil.copytree(file.parent / "adsbpc-books", file.parent / "older")
+    Campaign.load(file).release(4)
+    return file.parent
+
+
+@pytest.fixture
+def going(four_slots: Path, tmp_path: Path) -> Path:
+    """A campaign that goes on with its fifth slot, and sweeps what is left of the first."""
+    shutil.copytree(four_slots, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "spring.toml"
+
+
 @pytest.mark.parametrize(("damage", "what"), DAMAGES.values(), ids=DAMAGES)
 def test_broken_books_stop_everything(
-    damage: Callable[[Path], None], what: str, file: Path
+    damage: Callable[[Path], None], what: str, going: Path
 ) -> None:
-    directory = file.parent
-    Campaign.load(file).release(through="2026-03-03")
-    shutil.copytree(directory / "adsbpc-books", directory / "older")
-    Campaign.load(file).release(4)
+    directory, ledger = going.parent, Ledger("ledger.sqlite", going.parent)
     shutil.copytree(directory / "adsbpc-books", directory / "backup")
-    before = stored(directory / "ledger.sqlite")
+    before, head = stored(directory / "ledger.sqlite"), ledger.head("acme")
     damage(directory)
     message = rf"adsbpc-books.*{what}.*nothing more may be released: restore the folder"
     for _ in range(2):
         with pytest.raises(LedgerError, match=message):
-            Campaign.load(file).release()
-    assert "restore the folder" in str(Campaign.load(file).verify().problem)
+            Campaign.load(going).release()
+    assert "restore the folder" in str(Campaign.load(going).verify().problem)
     # Nothing was charged, and what was released is returned and shown as ever.
-    assert stored(directory / "ledger.sqlite") == before
-    assert list(published(directory)) == list(before)
-    assert Campaign.load(file).release(4)[0].text == before[4]
-    assert Campaign.load(file).status().released == 4
-    shutil.rmtree(directory / "adsbpc-books")
+    assert ledger.head("acme") == head
+    assert stored(directory / "ledger.sqlite") == published(directory) == before
+    assert Campaign.load(going).release(4)[0].text == before[4]
+    assert Campaign.load(going).status().released == 4
+    shutil.rmtree(directory / "adsbpc-books", ignore_errors=True)
     shutil.copytree(directory / "backup", directory / "adsbpc-books")
-    assert Campaign.load(file).verify().problem is None
-    assert len(Campaign.load(file).release()) == 8
+    assert Campaign.load(going).verify().problem is None
+    assert not Campaign.load(going).release(5)[0].replayed
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found(name: str, file: Path) -> None:
+def test_a_flipped_bit_is_found(name: str, going: Path) -> None:
     """Wherever it is: files are as long as they were, but have another hash."""
-    Campaign.load(file).release(1)
-    path = committed(file.parent)[0] / name
+    path = committed(going.parent)[-1] / name
     content = path.read_bytes()
     for place in (0, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        problem = str(Campaign.load(file).verify().problem)
+        problem = str(Campaign.load(going).verify().problem)
         assert f"{name}: is not what was written" in problem
     path.write_bytes(content)
-    assert Campaign.load(file).verify().problem is None
+    assert Campaign.load(going).verify().problem is None
 
 
-def test_status_verify_reads_the_books(file: Path) -> None:
-    Campaign.load(file).release(1)
-    path = committed(file.parent)[0] / USERS
+@pytest.mark.parametrize("name", FILES)
+def test_books_that_an_engine_cannot_read(name: str, going: Path) -> None:
+    """As long as they were, and nonsense."""
+    path = committed(going.parent)[-1] / name
+    content = path.read_bytes()
+    path.write_bytes(b"?" * len(content))
+    with pytest.raises(LedgerError, match=f"{name}: is not what was written.*restore the folder"):
+        Campaign.load(going).release()
+    assert list(stored(going.parent / "ledger.sqlite")) == [1, 2, 3, 4]
+    path.write_bytes(content)
+    assert not Campaign.load(going).release(5)[0].replayed
+
+
+def test_books_under_a_wrong_name_are_not_swept(going: Path) -> None:
+    """They may be the only copy: nothing is removed before everything was found to be there."""
+    first = committed(going.parent)[0]
+    misnamed = first.rename(first.with_name(f"attempt={'0' * 32}"))
+    with pytest.raises(LedgerError, match="the books of slot 1 cannot be read"):
+        Campaign.load(going).release()
+    misnamed.rename(first)
+    assert not Campaign.load(going).release(5)[0].replayed
+
+
+def test_status_verify_reads_the_books(going: Path) -> None:
+    path = committed(going.parent)[-1] / USERS
     path.write_bytes(path.read_bytes()[::-1])
-    command = [sys.executable, "-m", "adsbpc", "status", file.name, "--verify"]
-    done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "adsbpc", "status", going.name, "--verify"]
+    done = subprocess.run(command, cwd=going.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "does not verify" in done.stderr
     assert "users.parquet: is not what was written" in done.stderr
 
 
-def test_old_accounts_of_the_same_length_are_found(file: Path) -> None:
+def test_old_accounts_of_the_same_length_are_found(going: Path) -> None:
     """They would give people back what they have spent since."""
-    Campaign.load(file).release(through="2026-03-04")
-    third, fourth = committed(file.parent)[2:]
+    third, fourth = committed(going.parent)[2:]
     assert (third / USERS).stat().st_size == (fourth / USERS).stat().st_size
     shutil.copy(third / USERS, fourth / USERS)
-    assert "users.parquet: is not what was" in str(Campaign.load(file).verify().problem)
+    assert "users.parquet: is not what was" in str(Campaign.load(going).verify().problem)
 
 
 def test_the_same_ledger_from_another_folder(postgresql_database: str, tmp_path: Path) -> None:

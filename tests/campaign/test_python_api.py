@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import adsbpc
 from adsbpc import Campaign
-from tests.campaign.files import write_campaign
+from tests.campaign.files import FIXED, PERSONAL, write_campaign
 
 
 @pytest.fixture
@@ -47,6 +48,43 @@ def test_a_report_as_tables(campaign: Campaign) -> None:
     assert report.to_arrow().num_rows == len(report.rows()) == 5 * 4
     assert "<svg" in report._repr_html_()
     assert campaign.report(adjusted=True).rows()[0].low >= 0
+
+
+def test_personal_budgets_as_tables(tmp_path: Path) -> None:
+    campaign = Campaign.load(write_campaign(tmp_path, privacy=PERSONAL))
+    before = campaign.status()
+    assert (before.bound, before.allowance) == (None, None)
+    assert campaign.plan().to_arrow().num_rows == 5
+    released = campaign.release()
+    assert released.to_pandas()["standard_error"].min() > 0
+    found = campaign.report().to_pandas()
+    assert len(found) == 5 * 4
+    assert set(found["publisher"]) >= {"P-1", "P-2", "other"}
+    assert np.isfinite(found[["low", "estimate", "high", "cut"]].to_numpy(float)).all()
+    assert (found["low"] <= found["estimate"]).all()
+    assert (found["estimate"] <= found["high"]).all()
+    assert (found["low"] < found["high"]).all()
+    status = campaign.status()
+    assert status.bound is None
+    assert status.allowance == released[-1].release.allowance
+    assert status.to_arrow()["allowance"].to_pylist() == [status.allowance]
+    assert status.to_arrow()["bound"].to_pylist() == [None]
+    assert 0.99 < status.campaign_budget.spent <= 1
+    adjusted = campaign.report(adjusted=True).to_pandas()
+    assert (adjusted["low"] >= 0).all()
+
+
+def test_what_was_cut_is_in_the_table(tmp_path: Path) -> None:
+    """An allowance that lets in a part of everybody: intervals reach up to what is missing, and
+    two reports of the same releases are the same."""
+    campaign = Campaign.load(write_campaign(tmp_path, privacy=FIXED, conversions_per_slot=400))
+    campaign.release()
+    assert campaign.status().allowance == 1.5
+    rows = campaign.report().rows()
+    last = [row for row in rows if row.cut > 0 and np.isfinite(row.high)]
+    assert last
+    assert all(row.high >= row.estimate + row.cut for row in last)
+    assert campaign.report().rows() == rows
 
 
 def test_a_long_table_is_cut_in_a_notebook(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ FOLDER = "adsbpc-books"
 _KEPT_SLOTS = 3
 # Signs in a path that some engine takes for a pattern.
 _SIGNS = "*?[]{}\\"
-# What engines say of a disk that takes no more.
+# Steps of an engine that write books, and what it says of a disk that does not take them.
+_WRITES = tuple(f"write {file}" for file in FILES)
 _REFUSALS = tuple(
     os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 )
@@ -53,15 +54,25 @@ class BookFolder:
             yield books
         except BaseException as error:
             shutil.rmtree(books.new, ignore_errors=True)
-            if isinstance(error, SourceError | EngineError):
-                # Where books were changed, an engine may stumble over anything.
-                problem = self.problem(steps)
-                if problem is not None:
-                    raise LedgerError(problem) from error
-            if isinstance(error, EngineError) and any(sign in error.cause for sign in _REFUSALS):
-                if error.step in [f"write {file}" for file in FILES]:
-                    raise _not_written(books.new, error.cause) from error
-            raise
+            explained = self._explained(error, books.new, steps)
+            if explained is None:
+                raise
+            raise explained from error
+
+    def _explained(
+        self, error: BaseException, new: Path, steps: Sequence[dict[str, Any]]
+    ) -> LedgerError | None:
+        """What to do about an engine that could not read or write books, if that is what it was."""
+        if not isinstance(error, SourceError | EngineError):
+            return None
+        # Where books were changed, an engine may stumble over anything.
+        problem = self.problem(steps)
+        if problem is not None:
+            return LedgerError(problem)
+        if not isinstance(error, EngineError) or error.step not in _WRITES:
+            return None
+        refused = any(sign in error.cause for sign in _REFUSALS)
+        return _not_written(new, error.cause) if refused else None
 
     def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
@@ -154,8 +165,8 @@ _LOST = (
 
 def _not_written(new: Path, cause: str | None) -> LedgerError:
     return LedgerError(
-        f"{new}: cannot be written ({cause}). Nothing was released: free space or give rights, and "
-        "run the same command again"
+        f"{new}: cannot be written ({cause}). Free space or give rights, and run the same command "
+        "again"
     )
 
 

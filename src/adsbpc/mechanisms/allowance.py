@@ -40,6 +40,11 @@ _GROWTH, _GROWTH_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.4, 0.12
 _GROWTH_ERROR, _GROWTH_DRIFT = 0.15, 0.05
 # Forecasts that are weighed: how many spreads off, and with what weight. Too low is worse.
 _FORECASTS = ((-1.0, 0.25), (0.0, 0.4), (1.0, 0.25), (1.8, 0.1))
+# Or everybody is loyal: the same people meet the same publisher on slot after slot. Not likely
+# beforehand, and weighed only once two looks speak for it, because it would be costly to provide
+# for; but if it is so and nobody notices, everything of the last slots is cut.
+_LOYAL_GROWTH, _LOYAL_SPREAD = 0.85, 0.1
+_LOYAL_CHANCE, _WORTH_WEIGHING = 0.05, 0.02
 # A minor look changes the allowance only if it asks for this much more.
 _ALARM = 1.5
 # Somebody with the public guess of conversions fits, more or less, whatever the histograms show.
@@ -135,12 +140,11 @@ class Forecast:
         ]
         if not tails or (strict and tails[-1].slot != looks[-1].slot):
             return None
-        growth, spread = self._growth(tails)
+        exponents = self._growth(tails)
         norms, counts = _population(tails[-1], _power(tails))
         allowances = _NORMS[0] * 2.0 ** (np.arange(16 * 8) / 8)
         squared_cut = np.zeros_like(allowances)
-        for offset, weight in _FORECASTS:
-            exponent = min(1.0, max(0.0, growth + offset * spread))
+        for exponent, weight in exponents:
             finally_ = self._conversions(
                 norms * (self.slots / tails[-1].slot) ** exponent, concentration
             )
@@ -168,11 +172,12 @@ class Forecast:
         root = np.sqrt(self.own**2 + 4 * repeated * norms**2)
         return np.asarray((root - self.own) / (2 * repeated))
 
-    def _growth(self, tails: Sequence[_Tail]) -> tuple[float, float]:
-        """The exponent of growth and how sure it is: what is usual, corrected by each pair of
-        looks in proportion to how much they can tell."""
+    def _growth(self, tails: Sequence[_Tail]) -> list[tuple[float, float]]:
+        """Exponents of growth with their weights: what is usual, corrected by each pair of looks
+        in proportion to how much they can tell, and that of loyal people if looks speak for it."""
         growth = _GROWTH + _GROWTH_IF_ONE_PUBLISHER / sqrt(self.publishers)
         variance = _GROWTH_SPREAD**2
+        odds = _LOYAL_CHANCE / (1 - _LOYAL_CHANCE) if len(tails) > 1 else 0.0
         before = tails[0]
         for tail in tails[1:]:
             octaves = log2(tail.slot / before.slot)
@@ -184,10 +189,26 @@ class Forecast:
             )
             seen = log2(tail.norm_at(count) / before.norm_at(count)) / octaves
             variance += _GROWTH_DRIFT**2
-            trust = variance / (variance + (_GROWTH_ERROR / octaves) ** 2)
+            error = (_GROWTH_ERROR / octaves) ** 2
+            odds *= _density(seen - _LOYAL_GROWTH, _LOYAL_SPREAD**2 + error)
+            odds /= _density(seen - growth, variance + error)
+            trust = variance / (variance + error)
             growth, variance = growth + trust * (seen - growth), (1 - trust) * variance
             before = tail
-        return growth, sqrt(variance)
+        loyal = odds / (1 + odds)
+        if loyal < _WORTH_WEIGHING:
+            loyal = 0.0
+        usual = [
+            (min(1.0, max(0.0, growth + offset * sqrt(variance))), weight * (1 - loyal))
+            for offset, weight in _FORECASTS
+        ]
+        ends = [_LOYAL_GROWTH - _LOYAL_SPREAD / 2, _LOYAL_GROWTH + _LOYAL_SPREAD / 2]
+        return usual + [(exponent, loyal / 2) for exponent in ends]
+
+
+def _density(distance: float, variance: float) -> float:
+    """Of a normal distribution, with a floor so that no look settles a question for good."""
+    return max(exp(-(distance**2) / (2 * variance)) / sqrt(variance), 1e-3)
 
 
 def _tail(look: Look, strict: bool) -> _Tail | None:

@@ -1,0 +1,336 @@
+"""Campaigns under personal budgets: they go on with the plan that they started with, may start from
+an earlier campaign, and are the same on both engines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adsbpc import Campaign
+from adsbpc.campaign import start
+from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, PrivacyError, SpecError
+from adsbpc.ledger import Ledger, StoredPlan
+from adsbpc.mechanisms import PersonalBudget, plan_mechanism
+from adsbpc.mechanisms.personal_planning import starting_from
+from adsbpc.model import Release, load_spec
+from adsbpc.privacy import Strategy, identity
+from tests.campaign.book_files import committed, kept, rows_of, steps
+from tests.campaign.files import FIXED, PERSONAL, edit, published, stored, write_campaign
+from tests.conftest import SPARK_OPTIONS
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_campaign(tmp_path, privacy=PERSONAL)
+
+
+def mechanism_of(file: Path) -> PersonalBudget:
+    """As a release would run it now."""
+    spec = load_spec(file)
+    found = start(spec, Ledger(spec.ledger.location, spec.directory)).mechanism
+    assert isinstance(found, PersonalBudget)
+    return found
+
+
+# ---- the plan that a campaign started with -----------------------------------------------------
+
+
+def test_releases_one_by_one_are_those_of_one_run(tmp_path: Path) -> None:
+    whole, parts = (write_campaign(tmp_path / name, privacy=FIXED) for name in ("whole", "parts"))
+    Campaign.load(whole).release()
+    for slot in range(1, 6):
+        Campaign.load(parts).release(slot)
+    assert kept(whole.parent) == kept(parts.parent)
+    for one, other in zip(committed(whole.parent), committed(parts.parent), strict=True):
+        assert rows_of(one, ["cells.parquet"]) == rows_of(other, ["cells.parquet"])
+    budget = Campaign.load(whole).status().campaign_budget
+    assert 0.99 < budget.spent <= 1
+
+
+def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of the solver may find another one; the plan is in the ledger."""
+    first = Campaign.load(file).release(1)
+    started = mechanism_of(file)
+
+    def other_solver(asked: Any, _recurrence: float) -> Strategy:
+        return identity(len(asked))
+
+    monkeypatch.setattr("adsbpc.mechanisms.personal_planning.optimised", other_solver)
+    anew = plan_mechanism(load_spec(file))
+    assert isinstance(anew, PersonalBudget)
+    assert anew.strategy != started.strategy
+    assert anew.fingerprint != started.fingerprint
+    again = mechanism_of(file)
+    assert again.strategy == started.strategy
+    assert again.fingerprint == started.fingerprint
+    released = Campaign.load(file).release()
+    assert released[0].text == first[0].text
+    assert {step["plan"] for step in steps(file.parent)} == {started.fingerprint}
+    # The noise of later slots is that strategy's too.
+    expected = np.linalg.inv(started.strategy.matrix.astype(float))
+    last = released[-1].release.running_totals[0].standard_error
+    allowances = [one.release.allowance for one in released]
+    assert len(set(allowances)) == 1
+    multiplier = started.multiplier_of(allowances[0] or 0)
+    error = np.linalg.norm(expected.sum(axis=0)) * started.scale * started.unit_value / multiplier
+    assert last == pytest.approx(error)
+
+
+CHANGES = [
+    ("heavy_user = 20", "heavy_user = 21", "'heavy_user': 20.*'heavy_user': 21"),
+    ("heavy_user = 20", "heavy_user = 20\nstrategy = 'identity'", "'optimised'.*'identity'"),
+    ("heavy_user = 20", "heavy_user = 20\nallowance = 2.0", "'allowance': None.*'allowance': 2.0"),
+    ("heavy_user = 20", "heavy_user = 20\nhistogram_share = 0.1", "0.05.*'histogram_share': 0.1"),
+    ("heavy_user = 20", "heavy_user = 20\nprevious = 'x'", "'previous': None.*'previous': 'x'"),
+    ("[privacy.personal_budget]\nheavy_user = 20", "", "'heavy_user': 20.*'heavy_user': 30"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "message"), CHANGES)
+def test_changed_parameters_are_refused(before: str, after: str, message: str, file: Path) -> None:
+    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nheavy_user = 20")
+    Campaign.load(file).release(1)
+    edit(file, before, after)
+    for act in (Campaign.load(file).release, Campaign.load(file).report):
+        with pytest.raises(LedgerError, match=rf"\[privacy\] personal_budget: was .*{message}"):
+            act()
+    assert list(stored(file.parent / "ledger.sqlite")) == [1]
+
+
+def test_a_default_may_be_written_down(file: Path) -> None:
+    Campaign.load(file).release(1)
+    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nheavy_user = 30")
+    assert len(Campaign.load(file).release()) == 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", PERSONAL), (PERSONAL, 'mechanism = "adsbpc"'), (PERSONAL, "")]
+)
+def test_the_mechanism_stays(before: str, after: str, tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, privacy=before)
+    Campaign.load(file).release(1)
+    edit(file, f"rho = 1.0\n{before}", f"rho = 1.0\n{after}")
+    was, now = ("adsbpc", "personal-budget")[:: -1 if before else 1]
+    with pytest.raises(LedgerError, match=rf"\[privacy\] mechanism: was '{was}', is now '{now}'"):
+        Campaign.load(file).release()
+    assert list(stored(tmp_path / "ledger.sqlite")) == [1]
+
+
+def test_campaigns_of_both_mechanisms_share_a_scope(file: Path) -> None:
+    edit(file, "rho = 1.0", "rho = 1.0\nscope_rho = 2.0")
+    others = [file.with_name(f"{name}.toml") for name in ("summer", "autumn")]
+    for other in others:
+        other.write_text(file.read_text().replace('"spring"', f'"{other.stem}"'))
+        edit(other, PERSONAL, "")
+    Campaign.load(file).release()
+    Campaign.load(others[0]).release()
+    with pytest.raises(BudgetError, match="requested 1, spent 2, left 0"):
+        Campaign.load(others[1]).release()
+    for each in (file, others[0]):
+        assert Campaign.load(each).verify().problem is None
+    assert 1.98 < Campaign.load(file).status().scope_budget.spent <= 2
+
+
+def test_a_ledger_of_an_earlier_version_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It kept no strategies, and knew of one mechanism only."""
+
+    def as_it_was(record: Any) -> dict[str, Any]:
+        if isinstance(record, StoredPlan):
+            return {"slot_pico_rho": record.slot_pico_rho}
+        return asdict(record)
+
+    file = write_campaign(tmp_path)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("adsbpc.ledger.rows.asdict", as_it_was)
+        first = Campaign.load(file).release(1)
+    record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")
+    assert record is not None
+    assert len(record.plan.slot_pico_rho) == 5
+    assert (record.plan.strategy, record.plan.start) == ((), None)
+    assert not {"mechanism", "personal_budget"} & record.promise["privacy"].keys()
+    released = Campaign.load(file).release()
+    assert len(released) == 5
+    assert released[0].text == first[0].text
+    assert Campaign.load(file).verify().problem is None
+    assert not (tmp_path / "adsbpc-books").exists()
+
+
+# ---- an earlier campaign ------------------------------------------------------------------------
+
+PREVIOUS = "adsbpc-releases/acme/spring"
+
+
+def summer(file: Path, previous: str, name: str = "summer") -> Path:
+    """Another campaign beside one, in a scope of its own, that starts from releases."""
+    other = file.with_name(f"{name}.toml")
+    other.write_text(
+        file.read_text().replace('"spring"', f'"{name}"').replace('"acme"', f'"{name}"')
+    )
+    edit(other, "heavy_user = 1", f'heavy_user = 1\nprevious = "{previous}"')
+    return other
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Path:
+    """A campaign with so many people that their needs show in the histograms."""
+    section = f"{PERSONAL}\n[privacy.personal_budget]\nheavy_user = 1"
+    return write_campaign(tmp_path, 8, privacy=section, conversions_per_slot=600)
+
+
+def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
+    Campaign.load(crowd).release()
+    releases = tuple(Release.from_text(text) for _, text in sorted(published(crowd.parent).items()))
+    unstarted = plan_mechanism(load_spec(crowd))
+    assert isinstance(unstarted, PersonalBudget)
+    assert unstarted.forecast is not None
+    expected = starting_from(unstarted, releases).allowance
+    # The histograms show more than the public guess.
+    assert expected is not None
+    assert expected > 2 * unstarted.forecast.least
+    second = summer(crowd, PREVIOUS)
+    assert Campaign.load(second).plan().bound == expected
+    found = Campaign.load(second).release(1)[0].release
+    assert found.allowance == expected
+    assert Campaign.load(second).status().allowance == expected
+    # What it started with is in the ledger: the earlier releases may go.
+    shutil.move(crowd.parent / PREVIOUS, crowd.parent / "archive")
+    assert mechanism_of(second).allowance == expected
+    assert len(Campaign.load(second).release()) == 8
+    with pytest.raises(SpecError, match="has no releases"):
+        Campaign.load(summer(crowd, PREVIOUS, "autumn")).release()
+
+
+def test_in_the_same_scope_if_there_is_room(crowd: Path) -> None:
+    edit(crowd, "rho = 1.0", "rho = 1.0\nscope_rho = 2.0")
+    Campaign.load(crowd).release(1)
+    second = summer(crowd, PREVIOUS)
+    edit(second, 'scope = "summer"', 'scope = "acme"')
+    third = summer(crowd, PREVIOUS, "autumn")
+    edit(third, 'scope = "autumn"', 'scope = "acme"')
+    assert len(Campaign.load(second).release()) == 8
+    with pytest.raises(BudgetError, match="requested 1, spent 2, left 0"):
+        Campaign.load(third).release()
+
+
+def nothing(_folder: Path) -> None:
+    pass
+
+
+def empty(folder: Path) -> None:
+    folder.mkdir(parents=True)
+
+
+def broken(folder: Path) -> None:
+    empty(folder)
+    (folder / "0001.json").write_text('{"scope": ')
+
+
+def not_a_release(folder: Path) -> None:
+    empty(folder)
+    (folder / "0001.json").write_text('{"scope": "acme", "position": 6}')
+
+
+def not_a_text(folder: Path) -> None:
+    empty(folder)
+    (folder / "0001.json").write_bytes(b"\xff\xfe\xfd")
+
+
+def of_adsbpc(folder: Path) -> None:
+    other = write_campaign(folder.parent / "other", 2)
+    Campaign.load(other).release()
+    shutil.copytree(other.parent / PREVIOUS, folder)
+
+
+def of_a_fixed_allowance(folder: Path) -> None:
+    other = write_campaign(folder.parent / "other", 2, privacy=FIXED)
+    Campaign.load(other).release()
+    shutil.copytree(other.parent / PREVIOUS, folder)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (nothing, SpecError, "previous = 'earlier': has no releases. Name the folder of"),
+        (empty, SpecError, "previous = 'earlier': has no releases. Name the folder of"),
+        (broken, SpecError, "previous = 'earlier': holds a release that cannot be read"),
+        (not_a_release, SpecError, "previous = 'earlier': holds a release that cannot be read"),
+        (not_a_text, SpecError, "previous = 'earlier': holds a release that cannot be read"),
+        (of_adsbpc, PrivacyError, "have no histograms of personal budgets. Name the folder"),
+        (of_a_fixed_allowance, PrivacyError, "have no histograms of personal budgets. Name the"),
+    ],
+)
+def test_releases_that_nothing_can_start_from(
+    make: Callable[[Path], None], kind: type[AdsbpcError], message: str, tmp_path: Path
+) -> None:
+    section = f"{PERSONAL}\n[privacy.personal_budget]\nprevious = 'earlier'"
+    file = write_campaign(tmp_path, privacy=section)
+    make(tmp_path / "earlier")
+    for act in (Campaign.load(file).plan, Campaign.load(file).release):
+        with pytest.raises(kind, match=message) as caught:
+            act()
+        assert caught.value.exit_code == 2
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_the_command_says_so(tmp_path: Path) -> None:
+    section = f"{PERSONAL}\n[privacy.personal_budget]\nprevious = 'earlier'"
+    file = write_campaign(tmp_path, privacy=section)
+    for command in ("plan", "release"):
+        done = subprocess.run(
+            [sys.executable, "-m", "adsbpc", command, file.name],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "previous = 'earlier': has no releases" in done.stderr
+
+
+# ---- engines ------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_the_same_books_on_both_engines(tmp_path: Path) -> None:
+    """With a fixed allowance what is let in does not depend on noise; on both it is the same, for
+    every person."""
+    spark = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())
+    for engine, options in (("duckdb", "threads = 2"), ("spark", spark)):
+        file = write_campaign(tmp_path / engine, 3, engine=engine, options=options, privacy=FIXED)
+        assert len(Campaign.load(file).release()) == 3
+        assert Campaign.load(file).verify().problem is None
+    totals = kept(tmp_path / "duckdb")
+    assert totals == kept(tmp_path / "spark")
+    # Something was kept and something cut; the second slot is empty.
+    assert all(totals[0])
+    assert totals[1] == [0, 0, 0, 0]
+    for one, other in zip(
+        committed(tmp_path / "duckdb"), committed(tmp_path / "spark"), strict=True
+    ):
+        found = [
+            rows_of(folder, [each.name for each in folder.iterdir()]) for folder in (one, other)
+        ]
+        assert found[0] == found[1]
+
+
+@pytest.mark.spark
+def test_a_campaign_that_changes_engines(tmp_path: Path) -> None:
+    """Books are files that either engine reads."""
+    undisturbed = write_campaign(tmp_path / "undisturbed", 3, privacy=FIXED)
+    Campaign.load(undisturbed).release()
+    spark = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())
+    file = write_campaign(tmp_path / "changed", 3, privacy=FIXED)
+    on_duckdb = file.read_text()
+    on_spark = on_duckdb.replace('"duckdb"', '"spark"').replace("threads = 1", spark)
+    for slot, text in ((1, on_duckdb), (2, on_spark), (3, on_duckdb)):
+        file.write_text(text)
+        Campaign.load(file).release(slot)
+    assert kept(file.parent) == kept(undisturbed.parent)
