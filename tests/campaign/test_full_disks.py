@@ -42,6 +42,18 @@ def test_read_only_books(released: int, file: Path) -> None:
     assert Campaign.load(file).verify().problem is None
 
 
+def test_old_books_that_cannot_be_swept(file: Path) -> None:
+    """They are in nobody's way."""
+    for slot in range(1, 5):
+        Campaign.load(file).release(slot)
+    first = committed(file.parent)[0]
+    done = in_shell(file, read_only(first.parent), "adsbpc release spring.toml")
+    assert done.returncode == 0, done.stderr
+    assert (first / "users.parquet").exists()
+    assert len(published(file.parent)) == 5
+    assert Campaign.load(file).verify().problem is None
+
+
 @pytest.mark.parametrize("room", [0, 4, 8, 12])
 def test_a_disk_that_is_full_of_books(room: int, file: Path) -> None:
     """It has room for so many kilobytes of new books: each of the four files of a slot takes four.

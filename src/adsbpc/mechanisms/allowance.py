@@ -34,17 +34,18 @@ _WIDTHS = (1, 2, 4)
 _HIDDEN, _RESOLVED = 2.0, 8.0
 # Tails of counts fall like a power of the norm; what is expected before anything is seen.
 _USUAL_POWER, _LEAST_POWER, _LARGEST_POWER = 4.0, 2.5, 20.0
-# How needs grow: norm ~ slot^a. Between 1/2, for people who never meet a publisher twice, and 1;
-# apparent growth is less, because chance evens out. With fewer publishers it is more.
-_GROWTH, _GROWTH_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.4, 0.12
+# How needs grow: norm ~ slot^a, with a = 1/2 for people who never meet a publisher twice and more
+# for loyal ones. Apparent growth is less, because chance evens out; with one publisher everybody is
+# loyal to it.
+_GROWTH, _LESS_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.2, 0.12
 _GROWTH_ERROR, _GROWTH_DRIFT = 0.15, 0.05
 # Forecasts that are weighed: how many spreads off, and with what weight. Too low is worse.
 _FORECASTS = ((-1.0, 0.25), (0.0, 0.4), (1.0, 0.25), (1.8, 0.1))
 # Or everybody is loyal: the same people meet the same publisher on slot after slot. Not likely
 # beforehand, and weighed only once two looks speak for it, because it would be costly to provide
 # for; but if it is so and nobody notices, everything of the last slots is cut.
-_LOYAL_GROWTH, _LOYAL_SPREAD = 0.85, 0.1
-_LOYAL_CHANCE, _WORTH_WEIGHING = 0.05, 0.02
+_LOYAL_SPREAD = 0.1
+_LOYAL_CHANCE, _WORTH_WEIGHING = 0.05, 0.05
 # A minor look changes the allowance only if it asks for this much more.
 _ALARM = 1.5
 # Somebody with the public guess of conversions fits, more or less, whatever the histograms show.
@@ -175,7 +176,9 @@ class Forecast:
     def _growth(self, tails: Sequence[_Tail]) -> list[tuple[float, float]]:
         """Exponents of growth with their weights: what is usual, corrected by each pair of looks
         in proportion to how much they can tell, and that of loyal people if looks speak for it."""
-        growth = _GROWTH + _GROWTH_IF_ONE_PUBLISHER / sqrt(self.publishers)
+        loyal_growth = self._loyal_growth()
+        alone = loyal_growth - _LESS_IF_ONE_PUBLISHER
+        growth = _GROWTH + max(0.0, alone - _GROWTH) / sqrt(self.publishers)
         variance = _GROWTH_SPREAD**2
         odds = _LOYAL_CHANCE / (1 - _LOYAL_CHANCE) if len(tails) > 1 else 0.0
         before = tails[0]
@@ -187,11 +190,13 @@ class Forecast:
                 8 * max(tail.deviation, before.deviation),
                 0.9 * min(float(tail.above[-1]), float(before.above[-1])),
             )
-            seen = log2(tail.norm_at(count) / before.norm_at(count)) / octaves
+            seen = _growth_between(before, tail, count)
+            # Loyal people all grow; among others a tail may appear above the many who stay.
+            seen_of_half = _growth_between(before, tail, float(before.above[0]) / 2)
             variance += _GROWTH_DRIFT**2
             error = (_GROWTH_ERROR / octaves) ** 2
-            odds *= _density(seen - _LOYAL_GROWTH, _LOYAL_SPREAD**2 + error)
-            odds /= _density(seen - growth, variance + error)
+            odds *= _density(seen_of_half - loyal_growth, _LOYAL_SPREAD**2 + error)
+            odds /= _density(seen_of_half - growth, variance + error)
             trust = variance / (variance + error)
             growth, variance = growth + trust * (seen - growth), (1 - trust) * variance
             before = tail
@@ -199,11 +204,27 @@ class Forecast:
         if loyal < _WORTH_WEIGHING:
             loyal = 0.0
         usual = [
-            (min(1.0, max(0.0, growth + offset * sqrt(variance))), weight * (1 - loyal))
+            (
+                min(loyal_growth + _LOYAL_SPREAD, max(0.0, growth + offset * sqrt(variance))),
+                weight * (1 - loyal),
+            )
             for offset, weight in _FORECASTS
         ]
-        ends = [_LOYAL_GROWTH - _LOYAL_SPREAD / 2, _LOYAL_GROWTH + _LOYAL_SPREAD / 2]
+        ends = [loyal_growth - _LOYAL_SPREAD / 2, loyal_growth + _LOYAL_SPREAD / 2]
         return usual + [(exponent, loyal / 2) for exponent in ends]
+
+    def _loyal_growth(self) -> float:
+        """How the norm of somebody grows who converts once on every slot with one publisher."""
+        if self.slots == 1:
+            return 1.0
+        whole = self.slots * (self.own + (self.slots - 1) * self.recurring)
+        return log(sqrt(whole / self.own)) / log(self.slots)
+
+
+def _growth_between(before: _Tail, after: _Tail, count: float) -> float:
+    """The exponent with which the norm grew that so many users are above."""
+    octaves = log2(after.slot / before.slot)
+    return log2(after.norm_at(count) / before.norm_at(count)) / octaves
 
 
 def _density(distance: float, variance: float) -> float:
