@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce test check format bench lock clean
+.PHONY: help setup demo picture reproduce personal-budgets test check format bench lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
+	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
 	@echo "make format  format the code"
 	@echo "make lock    refresh the lock files from pyproject.toml"
 	@echo "make clean   remove .venv, caches and generated data"
@@ -39,6 +40,9 @@ picture: demo
 
 reproduce: setup
 	$(BIN)/adsbpc lab reproduce --out docs/reproduction --page docs/reproduction.md --jobs 2
+
+personal-budgets: setup
+	$(BIN)/python docs/personal_budgets.py
 
 test: setup
 	$(BIN)/pytest

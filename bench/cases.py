@@ -162,7 +162,7 @@ def personal_budgets_by_slot(data: Path) -> Measured:
             if slot in (1, 2, 4, 8, 16):
                 accounts.needs(costs, edges)
             # Everybody may cost as much as some 140 conversions at different publishers.
-            accounts.admit(Terms(costs, 2_000, 500, LIMIT // 20 * 19, LIMIT))
+            accounts.admit(Terms(costs, 2_000, 500, LIMIT // 20 * 19, LIMIT // 20))
             accounts.close()
             earlier += (new,)
 

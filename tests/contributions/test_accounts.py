@@ -58,7 +58,7 @@ def terms_of(slot: int, multiplier: int, strategy: Strategy = STRATEGY) -> Terms
     limit = LIMIT * slot // strategy.slots
     return Terms(
         tuple(map(int, strategy.gram[slot - 1, :slot])),
-        multiplier, max(1, multiplier // 3), limit * 19 // 20, limit,
+        multiplier, max(1, multiplier // 3), limit * 19 // 20, limit // 20,
     )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:
     for view, file, columns in (
         ("names_read", NAMES, ["user_id", "number"]),
         ("cells_read", CELLS, ["slot", "cell", "asked", "moved"]),
-        ("cut_read", CUT, ["slot", "number", "moved"]),
+        ("cut_read", CUT, ["slot", "number", "moved", "charge_high", "charge_low"]),
     ):
         engine.read_files(view, "parquet", [str(slot / file) for slot in slots], None, columns)
     engine.read_files(
@@ -215,7 +215,7 @@ def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:
 SELECT user_id, 'cell', slot, cell % 4096, asked, moved, 0
 FROM cells_read JOIN names_read ON number = whole_div(cell, 4096)
 UNION ALL
-SELECT user_id, 'cut', slot, 0, 0, moved, 0
+SELECT user_id, 'cut', slot, charge_high, charge_low, moved, 0
 FROM cut_read JOIN names_read ON names_read.number = cut_read.number
 UNION ALL
 SELECT user_id, 'user', need_high, need_low, spent_high, spent_low, 0

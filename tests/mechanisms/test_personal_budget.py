@@ -156,7 +156,8 @@ def test_users_are_admitted_under_the_terms_that_scale_the_noise() -> None:
         assert release.allowance is not None
         assert terms.multiplier == mechanism.multiplier_of(release.allowance)
         most = terms.multiplier * release.allowance * ONE_CONVERSION
-        assert most**2 <= LIMIT * 19 / 20 < (most * 1.01) ** 2
+        assert most**2 == pytest.approx(LIMIT * 19 / 20, rel=1e-12)
+        assert terms.kept_limit + terms.cut_limit == terms.limit
     limits = [terms.limit for terms in accounts.terms]
     assert limits == sorted(limits)
     assert limits[-1] == LIMIT
@@ -172,7 +173,8 @@ def test_no_user_of_a_real_run_costs_more_than_the_limit() -> None:
     spent = [account.spent for account in accounts._exact.values()]
     assert len(spent) > 30
     for account in accounts._exact.values():
-        assert cost(mechanism.strategy, account.moved) == account.spent <= LIMIT
+        exact = cost(mechanism.strategy, account.moved)
+        assert exact == account.spent + account.spent_on_cut <= LIMIT
 
 
 def test_rows_are_what_the_strategy_says() -> None:

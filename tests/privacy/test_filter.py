@@ -62,7 +62,7 @@ def terms_of(
         multiplier - 50 * slot,
         max(1, (multiplier - 50 * slot) // 4),
         limit * 19 // 20,
-        limit,
+        limit - limit * 19 // 20,
     )
 
 
@@ -83,7 +83,7 @@ def test_no_user_costs_more_than_the_limit(name: str) -> None:
     for user in USERS:
         account, _ = run(user, strategy)
         exact = cost(strategy, account.moved)
-        assert exact == account.spent <= LIMIT
+        assert exact == account.spent + account.spent_on_cut <= LIMIT
         worst = max(worst, exact)
     assert worst > LIMIT * 9 // 10, "nobody came near the limit: this tests nothing"
 
@@ -132,7 +132,7 @@ def test_counting_only_the_rows_so_far_fails() -> None:
         for slot in range(1, SLOTS + 1):
             rows = strategy.matrix[:slot, :slot]
             so_far = Terms(
-                tuple(map(int, (rows.T @ rows)[slot - 1])), 400 - 50 * slot, 50, LIMIT, LIMIT
+                tuple(map(int, (rows.T @ rows)[slot - 1])), 400 - 50 * slot, 50, LIMIT, 0
             )
             asked = {p: weight for (s, p), weight in user.items() if s == slot and weight}
             admit(account, asked, CUT, so_far)
@@ -212,18 +212,19 @@ def test_any_user_stays_within_the_limit(
         limit = LIMIT * slot // 4
         terms = Terms(
             tuple(map(int, strategy.gram[slot - 1, :slot])),
-            multiplier, max(1, multiplier // 3), limit * 19 // 20, limit,
+            multiplier, max(1, multiplier // 3), limit * 19 // 20, limit // 20,
         )  # fmt: skip
         kept = admit(account, asked, 3, terms)
         for publisher, weight in asked.items():
             assert kept[publisher] <= min(weight, LARGEST_CELL)
         assert kept[3] <= sum(asked.values())
-        assert cost(strategy, account.moved) == account.spent <= limit
+        exact = cost(strategy, account.moved)
+        assert exact == account.spent + account.spent_on_cut <= limit
 
 
 def test_everything_fits_or_the_largest_part_does() -> None:
     strategy = identity(1)
-    terms = Terms((ONE**2,), 100, 25, LIMIT * 19 // 20, LIMIT)
+    terms = Terms((ONE**2,), 100, 25, LIMIT * 19 // 20, LIMIT // 20)
     small, large = Account(), Account()
     assert admit(small, {0: 10, 1: 5}, CUT, terms) == {0: 10, 1: 5, CUT: 0}
     kept = admit(large, {0: LARGEST_CELL, 1: 0}, CUT, terms)
@@ -231,8 +232,7 @@ def test_everything_fits_or_the_largest_part_does() -> None:
     most = (LIMIT * 19 // 20 // ONE**2) ** 0.5 / 100
     assert most * (1 - 2 / PARTS) < kept[0] <= most
     assert kept[CUT] > 0
-    assert large.spent <= LIMIT
-    assert cost(strategy, large.moved) == large.spent
+    assert cost(strategy, large.moved) == large.spent + large.spent_on_cut <= LIMIT
 
 
 @pytest.mark.parametrize(
@@ -242,13 +242,14 @@ def test_everything_fits_or_the_largest_part_does() -> None:
         ({"costs": (5, 0)}, "below 0"),
         ({"multiplier": 0}, "multiplier"),
         ({"cut_multiplier": 2**21}, "multiplier"),
-        ({"limit": LIMIT + 1}, "limit"),
-        ({"kept_limit": LIMIT, "limit": LIMIT - 1}, "limit"),
+        ({"cut_limit": LIMIT + 1}, "limit"),
+        ({"kept_limit": LIMIT, "cut_limit": 1}, "limit"),
+        ({"kept_limit": -1}, "limit"),
     ],
 )
 def test_terms_that_break_the_proof_are_refused(change: dict[str, Any], words: str) -> None:
     right: dict[str, Any] = {
-        "costs": (5, 9), "multiplier": 3, "cut_multiplier": 1, "kept_limit": 7, "limit": 8,
+        "costs": (5, 9), "multiplier": 3, "cut_multiplier": 1, "kept_limit": 7, "cut_limit": 8,
     }  # fmt: skip
     Terms(**right)
     with pytest.raises(PrivacyError, match=words):

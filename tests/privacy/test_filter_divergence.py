@@ -55,10 +55,10 @@ def admitted(first: Wish, second: Wish, multiplier: int, rows_so_far: bool) -> t
     """Shifts of both rows by a user with these wishes, the second under some multiplier."""
     account = Account()
     half = LIMIT if rows_so_far else LIMIT // 2
-    terms = Terms(gram_row(1, rows_so_far), 3, 1, half * 19 // 20, half)
+    terms = Terms(gram_row(1, rows_so_far), 3, 1, half * 19 // 20, half // 20)
     admit(account, {first[0]: first[1]}, CUT, terms)
     one = row_shifts(account, STRATEGY.rows[0])
-    terms = Terms(gram_row(2, rows_so_far), multiplier, 1, LIMIT * 19 // 20, LIMIT)
+    terms = Terms(gram_row(2, rows_so_far), multiplier, 1, LIMIT * 19 // 20, LIMIT // 20)
     admit(account, {second[0]: second[1]}, CUT, terms)
     return one + row_shifts(account, STRATEGY.rows[1])
 

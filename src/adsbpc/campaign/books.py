@@ -76,10 +76,9 @@ class BookFolder:
 
     def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
-        for slot, folder in enumerate(earlier, start=1):
-            # Everybody's accounts are needed as they were last; the rest of all slots.
-            for file in FILES if slot == len(earlier) else FILES[:-1]:
-                self._check_size(slot, folder / file, steps[slot - 1])
+        problem = self.problem(steps)
+        if problem is not None:
+            raise LedgerError(problem)
         new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
         if any(sign in str(new.absolute()) for sign in _SIGNS):
             raise LedgerError(
@@ -142,16 +141,6 @@ class BookFolder:
             raise LedgerError(
                 f"slot {slot}: the ledger names no books for it. Run adsbpc status --verify"
             ) from None
-
-    def _check_size(self, slot: int, path: Path, step: dict[str, Any]) -> None:
-        try:
-            size = path.stat().st_size
-        except OSError as error:
-            raise LedgerError(
-                f"{path}: the books of slot {slot} cannot be read ({error.strerror}). {_LOST}"
-            ) from None
-        if size != step["books"]["files"][path.name][0]:
-            raise LedgerError(f"{path}: the books of slot {slot} were changed. {_LOST}")
 
     def _slot(self, slot: int) -> Path:
         return self._folder / f"slot={slot:04d}"

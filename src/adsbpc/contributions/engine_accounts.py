@@ -2,7 +2,8 @@
 
 The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
 each user and publisher of the slot: slot, cell (the user's number times 4096, plus the index of
-the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut.
+the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut,
+and what that cost.
 `users` has a row for everybody so far: number, need, spent, the latter two in halves. A release
 reads the users of the last slot and the rest of all earlier ones, and writes its own; whether they
 count is for the ledger to say.
@@ -21,7 +22,7 @@ import numpy as np
 
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine
-from adsbpc.errors import ContributionError
+from adsbpc.errors import ContributionError, PrivacyError
 from adsbpc.privacy.filter import LARGEST_CELL, MOST_COLUMNS, PARTS, Terms
 
 _INSTANCES = counting(1)
@@ -99,6 +100,7 @@ class EngineAccounts:
         self._judge(terms, terms.multiplier, terms.kept_limit)
         self._cut_short(terms, terms.multiplier)
         self._count_what_was_cut(terms, terms.cut_multiplier)
+        self._check(terms)
         self._write(terms)
         cut_column = len(self.publishers)
         found = self._engine.rows(
@@ -119,6 +121,10 @@ SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._name(
     def _open(self, costs: Sequence[int]) -> None:
         """This slot's cells with what earlier ones add to their cost, and the need and account of
         everybody in it."""
+        if len(costs) != self._slot:
+            raise ContributionError(
+                f"slot {len(costs)} of personal budgets: these are the books of slot {self._slot}"
+            )
         if self._opened:
             return
         self._read_books()
@@ -158,7 +164,7 @@ FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = mo
         columns = {
             NAMES: ("names_before", ("user_id", "number")),
             CELLS: ("past", ("slot", "cell", "asked", "moved")),
-            CUT: ("past_cut", ("slot", "number", "moved")),
+            CUT: ("past_cut", ("slot", "number", "moved", "charge_high", "charge_low")),
             USERS: ("users_stored", ("number", *_LIMBS)),
         }
         earlier = self._books.earlier
@@ -171,7 +177,9 @@ FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = mo
             else:
                 nothing = ", ".join(f"weight AS {name}" for name in names if name != "user_id")
                 self._engine.view(
-                    self._name(view), f"SELECT user_id, {nothing} FROM {self._relation} WHERE 1 = 0"
+                    self._name(view),
+                    f"SELECT CAST(user_id AS STRING) AS user_id, {nothing}"
+                    f" FROM {self._relation} WHERE 1 = 0",
                 )
         self._engine.view(
             self._name("users_before"),
@@ -182,7 +190,8 @@ FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = mo
 
     def _give_numbers(self) -> None:
         """This slot's cells by number. Users that were never seen get the next numbers; only for
-        them do rows keep the long name."""
+        them do rows keep the long name. Names are texts: compared with numbers, an engine might
+        take two of them for one."""
         self._table(
             "asked_by_name",
             f"""
@@ -190,19 +199,22 @@ SELECT number, newcomer, publisher_index,
   CAST(least(sum(weight), {LARGEST_CELL}) AS BIGINT) AS asked
 FROM (
   SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, publisher_index, weight
-  FROM {self._relation} AS now
+  FROM (
+    SELECT CAST(user_id AS STRING) AS user_id, publisher_index, weight
+    FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
+  ) AS now
   LEFT JOIN {self._name("names_before")} AS names ON names.user_id = now.user_id
-  WHERE slot = {self._slot} AND weight > 0
 ) AS named
 GROUP BY number, newcomer, publisher_index""",
         )
-        ((places,),) = self._engine.rows(
-            "largest place", f"SELECT max(publisher_index) FROM {self._name('asked_by_name')}"
+        ((least, most),) = self._engine.rows(
+            "places",
+            f"SELECT min(publisher_index), max(publisher_index) FROM {self._name('asked_by_name')}",
         )
-        if places is not None and places >= len(self.publishers):
+        if most is not None and not 0 <= least <= most < len(self.publishers):
             raise ContributionError(
-                f"publisher_index = {places}: the public list has indices 0 to "
-                f"{len(self.publishers) - 1}"
+                f"publisher_index = {least if least < 0 else most}: the public list has indices 0 "
+                f"to {len(self.publishers) - 1}"
             )
         ((known,),) = self._engine.rows(
             "count names", f"SELECT count(*) FROM {self._name('names_before')}"
@@ -285,32 +297,32 @@ charged AS (
   FROM {self._name("short")} GROUP BY number
 ),
 earlier AS (
-  SELECT past.number, sum(wide(past.moved * cost)) AS before
+  SELECT past.number, sum(wide(past.moved * cost)) AS before,
+    sum(wide_of(charge_high, charge_low)) AS spent
   FROM {self._name("past_cut")} AS past
   JOIN charged ON charged.number = past.number
   JOIN cost_with ON cost_with.slot = past.slot
   GROUP BY past.number
 ),
 rooms AS (
-  SELECT charged.number, need, spent + charged.charge AS spent,
-    coalesce(before, wide(0)) AS before, least(cut, {terms.cap(multiplier)}) AS capped
-  FROM charged
-  JOIN {self._name("judged")} AS judged ON judged.number = charged.number
-  LEFT JOIN earlier ON earlier.number = charged.number
+  SELECT charged.number, charged.charge AS kept_charge, coalesce(before, wide(0)) AS before,
+    coalesce(spent, wide(0)) AS spent, least(cut, {terms.cap(multiplier)}) AS capped
+  FROM charged LEFT JOIN earlier ON earlier.number = charged.number
 ),
 sums AS (
-  SELECT number, need, spent, before, capped,
+  SELECT number, kept_charge, spent, before, capped,
     {terms.own} * wide(capped * {multiplier}) * wide(capped * {multiplier}) AS square,
-    wide(capped * {multiplier}) * before AS cross_term, {_wide(terms.limit)} - spent AS room
+    wide(capped * {multiplier}) * before AS cross_term, {_wide(terms.cut_limit)} - spent AS room
   FROM rooms
 ),
 counted AS (
-  SELECT number, need, spent, before, whole_div(capped * {_PARTS_THAT_FIT}, {PARTS}) AS counted
-  FROM ({_guessed("sums", "number, need, spent, before, capped")}) AS guessed
+  SELECT number, kept_charge, spent, before,
+    whole_div(capped * {_PARTS_THAT_FIT}, {PARTS}) AS counted
+  FROM ({_guessed("sums", "number, kept_charge, spent, before, capped")}) AS guessed
 )
-SELECT number, need, counted, counted * {multiplier} AS moved, spent
-    + wide(counted * {multiplier}) * (2 * before + {terms.own} * wide(counted * {multiplier}))
-    AS spent
+SELECT number, kept_charge, counted, counted * {multiplier} AS moved, spent,
+  wide(counted * {multiplier}) * (2 * before + {terms.own} * wide(counted * {multiplier}))
+    AS charge
 FROM counted""",
         )
 
@@ -323,23 +335,32 @@ SELECT cell, asked, asked AS kept FROM {self._name("cells")} AS cells
 LEFT JOIN {self._name("counted")} AS counted ON counted.number = cells.number
 WHERE counted.number IS NULL"""
 
-    def _write(self, terms: Terms) -> None:
-        slot = f"CAST({terms.slot} AS BIGINT) AS slot"
+    def _check(self, terms: Terms) -> None:
+        """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
         self._engine.view(
             self._name("after"),
             f"""
-SELECT number, need, spent FROM {self._name("counted")}
-UNION ALL
-SELECT judged.number, judged.need, judged.spent + charge AS spent
+SELECT judged.number, need, judged.spent + coalesce(kept_charge, judged.charge) AS spent
 FROM {self._name("judged")} AS judged
-LEFT JOIN {self._name("counted")} AS counted ON counted.number = judged.number
-WHERE counted.number IS NULL""",
+LEFT JOIN {self._name("counted")} AS counted ON counted.number = judged.number""",
         )
+        ((kept, cut),) = self._engine.rows(
+            "largest accounts",
+            f"""
+SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {_wide(terms.kept_limit)}),
+  (SELECT count(*) FROM {self._name("counted")} WHERE spent + charge > {_wide(terms.cut_limit)})""",
+        )
+        if kept or cut:
+            raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+
+    def _write(self, terms: Terms) -> None:
+        slot = f"CAST({terms.slot} AS BIGINT) AS slot"
         parts = {
             NAMES: f"SELECT user_id, number FROM {self._name('names_new')}",
             CELLS: f"SELECT {slot}, cell, asked, kept * {terms.multiplier} AS moved"
             f" FROM ({self._kept_cells()}) AS kept",
-            CUT: f"SELECT {slot}, number, moved FROM {self._name('counted')} WHERE moved > 0",
+            CUT: f"SELECT {slot}, number, moved, high(charge) AS charge_high,"
+            f" low(charge) AS charge_low FROM {self._name('counted')} WHERE moved > 0",
             USERS: "SELECT number, high(need) AS need_high, low(need) AS need_low,"
             " high(spent) AS spent_high, low(spent) AS spent_low"
             f" FROM ({self._everybody('after')}) AS everybody",

@@ -186,10 +186,11 @@ class Forecast:
             octaves = log2(tail.slot / before.slot)
             if octaves < 0.35:
                 continue
-            count = max(
-                8 * max(tail.deviation, before.deviation),
-                0.9 * min(float(tail.above[-1]), float(before.above[-1])),
-            )
+            # Where both counts can be seen, and neither lies in a drop from many to nothing.
+            seen_by_both = 0.9 * min(float(tail.above[0]), float(before.above[0]))
+            resolved = 0.9 * max(float(tail.above[-1]), float(before.above[-1]))
+            noise = 8 * max(tail.deviation, before.deviation)
+            count = min(max(noise, resolved), seen_by_both)
             seen = _growth_between(before, tail, count)
             # Loyal people all grow; among others a tail may appear above the many who stay.
             seen_of_half = _growth_between(before, tail, float(before.above[0]) / 2)

@@ -27,7 +27,9 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.release import Estimate
 from adsbpc.privacy import (
+    LARGEST_CELL,
     LIMIT,
+    PARTS,
     Randomness,
     Strategy,
     Terms,
@@ -60,6 +62,7 @@ class PersonalState:
     plan: str = ""
     spent: int = 0
     multipliers: list[int] = field(default_factory=list)
+    cut_multipliers: list[int] = field(default_factory=list)
     allowances: list[float] = field(default_factory=list)
     values: list[list[int]] = field(default_factory=list)
     histograms: list[list[int]] = field(default_factory=list)
@@ -75,6 +78,7 @@ class PersonalState:
             "plan": self.plan,
             "spent": self.spent,
             "multiplier": self.multipliers[-1],
+            "cut_multiplier": self.cut_multipliers[-1],
             "allowance": self.allowances[-1].hex(),
             "values": self.values[-1],
             "histogram": self.histograms[-1],
@@ -90,6 +94,7 @@ class PersonalState:
             steps[-1]["plan"],
             steps[-1]["spent"],
             [step["multiplier"] for step in steps],
+            [step["cut_multiplier"] for step in steps],
             [float.fromhex(step["allowance"]) for step in steps],
             [step["values"] for step in steps],
             [step["histogram"] for step in steps],
@@ -142,6 +147,7 @@ class PersonalBudget:
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
             "fixed_allowance": None if self.forecast else str(self.allowance),
+            "integers": [LIMIT, PARTS, ONE, LARGEST_CELL, UNITS_PER_CONVERSION, str(_KEPT_SHARE)],
         }
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -154,15 +160,20 @@ class PersonalBudget:
     @property
     def cut_ratio(self) -> int:
         """What was cut is counted this much more coarsely, so that much of it can be counted: of
-        one user, with a twentieth of the budget, between two thirds of the allowance and nearly
-        twice as much. Its noise is this much larger too, and is shared among publishers."""
-        return min(8, 2 + isqrt(len(self.publishers)))
+        one user, with a twentieth of the budget, between two thirds of the allowance and three
+        times as much. Its noise is this much larger too, and is shared among publishers."""
+        return min(16, 2 + isqrt(len(self.publishers)))
 
     def multiplier_of(self, allowance: float) -> int:
         """The multiplier under which a norm of the allowance, and nothing above it, costs no more
         than the limit."""
         fitting = int(sqrt(LIMIT * _KEPT_SHARE) / (allowance * ONE_CONVERSION))
         return min(max(1, fitting), LARGEST_MULTIPLIER)
+
+    def allowance_of(self, multiplier: int) -> float:
+        """The norm that fits under a multiplier, which is a whole number: an allowance is always
+        one of these."""
+        return sqrt(LIMIT * _KEPT_SHARE) / (multiplier * ONE_CONVERSION)
 
     def terms(self, slot: int, multiplier: int) -> Terms:
         """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
@@ -174,7 +185,7 @@ class PersonalBudget:
             multiplier,
             max(1, multiplier // self.cut_ratio),
             int(limit * _KEPT_SHARE),
-            limit,
+            limit - int(limit * _KEPT_SHARE),
         )
 
     def release(
@@ -184,11 +195,12 @@ class PersonalBudget:
         slot = state.next_slot
         self._check(slot, state, accounts)
         histogram, charges = self._look(slot, accounts, randomness)
-        allowance = self._choose(slot, state, histogram)
-        terms = self.terms(slot, self.multiplier_of(allowance))
+        terms = self.terms(slot, self.multiplier_of(self._choose(slot, state, histogram)))
         kept = [*state.kept, accounts.admit(terms)]
         multipliers = [*state.multipliers, terms.multiplier]
-        row = noisy_row(self._row(slot, multipliers, kept), self.scale, randomness)
+        cut_multipliers = [*state.cut_multipliers, terms.cut_multiplier]
+        sums = self._row(slot, multipliers, cut_multipliers, kept)
+        row = noisy_row(sums, self.scale, randomness)
         charges.append(Charge.for_cost("measurement", self.slot_rho[slot - 1]))
         spent = state.spent + sum(charge.pico_rho for charge in charges)
         if Fraction(spent, PICO_RHO) > self.guarantee.rho:
@@ -200,7 +212,8 @@ class PersonalBudget:
             self.fingerprint,
             spent,
             multipliers,
-            [*state.allowances, allowance],
+            cut_multipliers,
+            [*state.allowances, self.allowance_of(terms.multiplier)],
             [*state.values, list(row.values)],
             [*state.histograms, histogram],
             kept,
@@ -254,21 +267,25 @@ class PersonalBudget:
         total = float(totals.sum())
         return None if total == 0 else float(((totals / total) ** 2).sum())
 
-    def _row(self, slot: int, multipliers: list[int], kept: list[list[int]]) -> list[int]:
+    def _row(
+        self,
+        slot: int,
+        multipliers: list[int],
+        cut_multipliers: list[int],
+        kept: list[list[int]],
+    ) -> list[int]:
         """sum_s B_ts m_s X_s, exactly, for every publisher and for what was cut."""
-        entries = self.strategy.rows[slot - 1]
-        moved = [
-            (entry * multiplier, entry * max(1, multiplier // self.cut_ratio))
-            for entry, multiplier in zip(entries, multipliers, strict=True)
-        ]
-        columns = len(self.publishers)
+        entries, columns = self.strategy.rows[slot - 1], len(self.publishers)
         return [
             sum(
-                factors[column == columns] * row[column]
-                for factors, row in zip(moved, kept, strict=True)
+                entry * multiplier * row[column]
+                for entry, multiplier, row in zip(
+                    entries, cut_multipliers if column == columns else multipliers, kept,
+                    strict=True,
+                )
             )
             for column in range(columns + 1)
-        ]
+        ]  # fmt: skip
 
     # ---- post-processing -----------------------------------------------------------------------
 
@@ -277,9 +294,8 @@ class PersonalBudget:
         publishers, and for what was cut."""
         t = len(state.values)
         inverse = np.linalg.inv(self.strategy.matrix[:t, :t].astype(np.float64)) * self.unit_value
-        multipliers = np.array(state.multipliers)
-        coarse = np.maximum(1, multipliers // self.cut_ratio)
-        return inverse / multipliers[:, None], inverse / coarse[:, None]
+        fine, coarse = np.array(state.multipliers), np.array(state.cut_multipliers)
+        return inverse / fine[:, None], inverse / coarse[:, None]
 
     def _totals(self, state: PersonalState) -> Reals:
         """Estimated totals per slot (rows) and column, what was cut last."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -16,7 +16,14 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
 from adsbpc.model.release import Release
 from adsbpc.model.release_spec import PersonalBudgetSection
-from adsbpc.privacy import Strategy, identity, optimised, square_root, toeplitz
+from adsbpc.privacy import (
+    Strategy,
+    histogram_squared,
+    identity,
+    optimised,
+    square_root,
+    toeplitz,
+)
 from adsbpc.privacy.filter import MOST_COLUMNS
 from adsbpc.privacy.strategies import MOST_SLOTS, ONE
 from adsbpc.workloads import Objective, WeightedSquaredError, Workload
@@ -39,10 +46,11 @@ def planned_personal(
     objective: Objective,
     publishers: tuple[str, ...],
     unit_value: float,
+    slot_rho: tuple[Fraction, ...] | None = None,
     strategy: Strategy | None = None,
 ) -> PersonalBudget:
     """The mechanism for a budget and questions; the first workload shapes the noise. A campaign
-    that runs goes on with the strategy that it started with."""
+    that runs goes on with the budgets and the strategy that it started with."""
     slots = workloads[0].slot_count
     if slots > MOST_SLOTS:
         raise WorkloadError(
@@ -62,7 +70,7 @@ def planned_personal(
         guarantee,
         publishers,
         strategy,
-        _paced(split["measurement"], slots),
+        _paced(split["measurement"], slots) if slot_rho is None else slot_rho,
         looks,
         major,
         None,
@@ -190,15 +198,21 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
     """The same mechanism, started with the allowance that an earlier campaign's histograms ask
     for. Norms of a longer or shorter campaign are scaled with the root of its length."""
     assert mechanism.forecast is not None
+    charges = {
+        release.slot: sum(c.rho for c in release.charges if c.part == "histogram")
+        for release in previous
+        if release.mechanism == mechanism.name and release.histogram
+    }
+    squared = histogram_squared(mechanism.guarantee.adjacency)
     looks = [
         Look(
             max(1, round(release.slot * mechanism.slots / len(previous))),
             release.histogram,
-            float(1 / np.sqrt(2 * sum(c.rho for c in release.charges if c.part == "histogram"))),
-            major=True,
+            sqrt(squared / (2 * charges[release.slot])),
+            major=charges[release.slot] > 0.5 * max(charges.values()),
         )
         for release in previous
-        if release.mechanism == mechanism.name and release.histogram
+        if release.slot in charges
     ]
     if not looks:
         raise PrivacyError(
@@ -206,7 +220,7 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
             "budgets. Name the folder of a campaign that has, or remove the key"
         )
     chosen = mechanism.forecast.choose(looks, [], None)
-    return replace(mechanism, allowance=chosen * float(np.sqrt(mechanism.slots / len(previous))))
+    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
 
 
 def expected_personal_errors(

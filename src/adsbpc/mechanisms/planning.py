@@ -145,7 +145,7 @@ def plan_mechanism(
         )  # fmt: skip
     mechanism = planned_personal(
         guarantee_of(spec), privacy.personal_budget, workloads, objective,
-        spec.reported_publishers, spec.unit_value, strategy,
+        spec.reported_publishers, spec.unit_value, slot_rho, strategy,
     )  # fmt: skip
     return starting_from(mechanism, previous) if previous else mechanism
 

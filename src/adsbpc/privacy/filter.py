@@ -39,15 +39,15 @@ class Terms:
     are looked at.
 
     `costs` are G_t1 .. G_tt; `multiplier` is the slot's m_t for publishers, `cut_multiplier` the
-    one for the column that counts what was cut. What is kept may bring a user's cost to
-    `kept_limit`; what was cut is then counted up to `limit`.
+    one for the column that counts what was cut. Costs of columns add up, so that what is kept may
+    cost `kept_limit` and what is counted as cut `cut_limit`, and neither uses up the other's.
     """
 
     costs: tuple[int, ...]
     multiplier: int
     cut_multiplier: int
     kept_limit: int
-    limit: int
+    cut_limit: int
 
     def __post_init__(self) -> None:
         if min(self.costs) < 0 or self.own < 1:
@@ -58,12 +58,19 @@ class Terms:
                     f"terms of slot {self.slot} with a multiplier of {multiplier}: expected 1 to "
                     f"{LARGEST_MULTIPLIER}"
                 )
-        if not 0 <= self.kept_limit <= self.limit <= LIMIT:
-            raise PrivacyError(f"terms of slot {self.slot} with a limit above {LIMIT}")
+        if min(self.kept_limit, self.cut_limit) < 0 or self.limit > LIMIT:
+            raise PrivacyError(
+                f"terms of slot {self.slot} with a limit of {self.limit}: expected 0 to {LIMIT}"
+            )
 
     @property
     def slot(self) -> int:
         return len(self.costs)
+
+    @property
+    def limit(self) -> int:
+        """What a user may have cost after this slot, over all rows and columns."""
+        return self.kept_limit + self.cut_limit
 
     @property
     def own(self) -> int:
@@ -77,10 +84,11 @@ class Terms:
 @dataclass
 class Account:
     """One user's books: how far the user moves each slot and column, m_s e_s, and what that costs.
-    The column after the publishers counts what was cut."""
+    The column after the publishers counts what was cut, with a budget of its own."""
 
     moved: dict[tuple[int, int], int] = field(default_factory=dict)
     spent: int = 0
+    spent_on_cut: int = 0
 
     def before(self, column: int, terms: Terms) -> int:
         """sum over s < t of G_ts m_s e_s, in one column."""
@@ -98,28 +106,33 @@ def admit(
     if min(asked.values(), default=0) < 0:
         raise PrivacyError("a contribution below 0")
     counted = {column: min(weight, LARGEST_CELL) for column, weight in asked.items()}
-    kept = _admit(account, counted, terms, terms.multiplier, terms.kept_limit)
+    room = terms.kept_limit - account.spent
+    kept, charge = _admit(account, counted, terms, terms.multiplier, room)
+    account.spent += charge
     cut = sum(counted.values()) - sum(kept.values())
-    return kept | _admit(account, {cut_column: cut}, terms, terms.cut_multiplier, terms.limit)
+    room = terms.cut_limit - account.spent_on_cut
+    counted_cut, charge = _admit(account, {cut_column: cut}, terms, terms.cut_multiplier, room)
+    account.spent_on_cut += charge
+    return kept | counted_cut
 
 
 def _admit(
-    account: Account, asked: Mapping[int, int], terms: Terms, multiplier: int, limit: int
-) -> dict[int, int]:
+    account: Account, asked: Mapping[int, int], terms: Terms, multiplier: int, room: int
+) -> tuple[dict[int, int], int]:
+    """What is kept, and what it costs."""
     capped = {column: min(weight, terms.cap(multiplier)) for column, weight in asked.items()}
     before = {column: account.before(column, terms) for column in capped}
     square = terms.own * sum((multiplier * weight) ** 2 for weight in capped.values())
     cross = sum(multiplier * weight * before[column] for column, weight in capped.items())
-    parts = largest_parts(square, cross, limit - account.spent)
+    parts = largest_parts(square, cross, room)
     kept = {column: weight * parts // PARTS for column, weight in capped.items()}
     moved = {column: multiplier * weight for column, weight in kept.items() if weight}
     # What is charged is what was kept, rounding included.
     charge = sum(move * (2 * before[column] + terms.own * move) for column, move in moved.items())
-    if charge and account.spent + charge > limit:
-        raise PrivacyError(f"slot {terms.slot}: a user would cost more than {limit}")
-    account.spent += charge
+    if charge > max(room, 0):
+        raise PrivacyError(f"slot {terms.slot}: a user would cost {charge}, above {room}")
     account.moved |= {(terms.slot, column): move for column, move in moved.items()}
-    return kept
+    return kept, charge
 
 
 def largest_parts(square: int, cross: int, room: int) -> int:

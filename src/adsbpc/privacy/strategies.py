@@ -25,6 +25,7 @@ ONE = 2**10
 # stay within 64 and 128 bits.
 _LARGEST_OWN_COST = 2**24
 MOST_SLOTS = 1_000
+_WIDEST = 3.9
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,12 @@ class Strategy:
 
 
 def on_grid(matrix: Reals) -> Strategy:
-    """The nearest strategy of whole numbers, with a mean own cost of ONE^2; entries below 0 become
-    0."""
+    """The nearest strategy of whole numbers, with a mean own cost of ONE^2, or less if some slot
+    has far more than others; entries below 0 become 0."""
     positive = np.maximum(np.tril(matrix), 0)
-    usual = np.sqrt((positive**2).sum() / len(positive))
-    whole = np.rint(ONE / usual * positive).astype(np.int64)
+    own = (positive**2).sum(axis=0)
+    unit = max(np.sqrt(own.mean()), np.sqrt(own.max()) / _WIDEST)
+    whole = np.rint(ONE / unit * positive).astype(np.int64)
     np.fill_diagonal(whole, np.maximum(whole.diagonal(), 1))
     return Strategy(tuple(tuple(map(int, row[: k + 1])) for k, row in enumerate(whole)))
 

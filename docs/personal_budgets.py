@@ -1,0 +1,146 @@
+"""Computes the tables and pictures of docs/personal-budgets.md: `make personal-budgets`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import exp, fsum, log
+from pathlib import Path
+from typing import Any
+
+from adsbpc.lab.figures import points_figure, write_figure
+from adsbpc.lab.runs import Run, compute_all
+
+ROOT = Path(__file__).parent
+FOLDER = ROOT / "personal-budgets"
+PAGE = ROOT / "personal-budgets.md"
+OURS, BEST = "personal-budget", "personal-budget-oracle"
+MECHANISMS = ("adsbpc", "adsbpc-oracle", OURS, BEST)
+# People and trials; None is the paper's number of people.
+SETS: dict[str, tuple[int | None, int]] = {
+    "criteo": (None, 10),
+    "zipf": (100_000, 10),
+    "normal": (100_000, 10),
+    "uniform": (100_000, 10),
+    "facebook": (None, 100),
+}
+STREAMS = ("daily", "daily-loyal", "late", "heavy", "surge")
+YEAR: dict[str, tuple[int | None, int]] = {
+    "criteo": (200_000, 3),
+    "zipf": (20_000, 3),
+    "facebook": (None, 10),
+}
+
+
+def runs() -> dict[str, list[Run]]:
+    return {
+        "sets": [
+            Run(name, mechanism, users=users, trials=trials)
+            for name, (users, trials) in SETS.items()
+            for mechanism in MECHANISMS
+        ],
+        "streams": [
+            Run(name, mechanism, users=10_000, trials=5)
+            for name in STREAMS
+            for mechanism in MECHANISMS
+        ],
+        "year": [
+            Run(name, mechanism, users=users, trials=trials, slots=365, queries=queries)
+            for name, (users, trials) in YEAR.items()
+            for queries in ("prefix", "sliding", "slot")
+            for mechanism in ("adsbpc", "adsbpc-oracle", OURS)
+        ],
+    }
+
+
+def main() -> None:
+    wanted = runs()
+    every = [run for part in wanted.values() for run in part]
+    found: dict[Run | str, dict[str, Any]] = {}
+    for done, (run, row) in enumerate(compute_all(every, FOLDER / "cache", jobs=2), start=1):
+        found[run.key] = row
+        print(f"{done} of {len(every)}", end="\r", file=sys.stderr)
+    tables = {part: [found[run.key] for run in wanted[part]] for part in wanted}
+    (FOLDER / "results.json").write_text(json.dumps(tables, indent=1), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    for name, table in (
+        ("sets", _sets(tables["sets"])),
+        ("streams", _sets(tables["streams"], mean=False)),
+        ("year", _year(tables["year"])),
+    ):
+        text = _between(text, name, table)
+    PAGE.write_text(text, encoding="utf-8")
+    _picture(tables["sets"] + tables["streams"])
+
+
+def _by(rows: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], dict[str, dict[str, Any]]]:
+    grouped: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(tuple(row[key] for key in keys), {})[row["mechanism"]] = row
+    return grouped
+
+
+def _sets(rows: list[dict[str, Any]], mean: bool = True) -> str:
+    lines = [
+        "| data | people | publishers | AdsBPC | AdsBPC, best bound in hindsight | personal budgets "
+        "| of AdsBPC | of AdsBPC in hindsight | of itself in hindsight |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    ratios = []
+    for (name,), of in _by(rows, "dataset").items():
+        error = {mechanism: row["wrmse_closed_form"] for mechanism, row in of.items()}
+        ratios.append(error[OURS] / error["adsbpc-oracle"])
+        lines.append(
+            f"| {name} | {of[OURS]['users']:,} | {of[OURS]['publishers']:,} "
+            f"| {error['adsbpc']:.1f} | {error['adsbpc-oracle']:.1f} | **{error[OURS]:.2f}** "
+            f"| {error[OURS] / error['adsbpc']:.2f} | {ratios[-1]:.2f} "
+            f"| {error[OURS] / error[BEST]:.2f} |"
+        )
+    if mean:
+        overall = exp(fsum(map(log, ratios)) / len(ratios))
+        lines.append(f"| geometric mean | | | | | | | **{overall:.2f}** | |")
+    return "\n".join(lines)
+
+
+def _year(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| data | queries | AdsBPC | AdsBPC, best bound in hindsight | personal budgets "
+        "| of AdsBPC | of AdsBPC in hindsight |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for (name, queries), of in _by(rows, "dataset", "queries").items():
+        error = {mechanism: row["wrmse_closed_form"] for mechanism, row in of.items()}
+        lines.append(
+            f"| {name} | {queries} | {error['adsbpc']:.2f} | {error['adsbpc-oracle']:.2f} "
+            f"| **{error[OURS]:.2f}** | {error[OURS] / error['adsbpc']:.2f} "
+            f"| {error[OURS] / error['adsbpc-oracle']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _between(text: str, name: str, table: str) -> str:
+    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = text.split(start)
+    _, after = rest.split(end)
+    return f"{before}{start}\n{table}\n{end}{after}"
+
+
+def _picture(rows: list[dict[str, Any]]) -> None:
+    points = [
+        {
+            "setting": row["dataset"],
+            "mechanism": row["mechanism"],
+            "value": row["wrmse_closed_form"],
+            "published": None,
+        }
+        for row in rows
+    ]
+    figure = points_figure(
+        "Error of weighted running totals at rho = 1, 31 slots", points,
+        "weighted root mean square error, in conversions", MECHANISMS,
+    )  # fmt: skip
+    write_figure(figure, FOLDER / "errors")
+
+
+if __name__ == "__main__":
+    main()
