@@ -59,7 +59,7 @@ def main() -> None:
     found: dict[Run | str, dict[str, Any]] = {}
     for done, (run, row) in enumerate(compute_all(every, FOLDER / "cache", jobs=2), start=1):
         found[run.key] = row
-        print(f"{done} of {len(every)}", end="\r", file=sys.stderr)
+        sys.stderr.write(f"{done} of {len(every)}\r")
     tables = {part: [found[run.key] for run in wanted[part]] for part in wanted}
     (FOLDER / "results.json").write_text(json.dumps(tables, indent=1), encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
@@ -82,8 +82,8 @@ def _by(rows: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], dict[st
 
 def _sets(rows: list[dict[str, Any]], mean: bool = True) -> str:
     lines = [
-        "| data | people | publishers | AdsBPC | AdsBPC, best bound in hindsight | personal budgets "
-        "| of AdsBPC | of AdsBPC in hindsight | of itself in hindsight |",
+        "| data | people | publishers | AdsBPC | AdsBPC, best bound in hindsight "
+        "| personal budgets | of AdsBPC | of AdsBPC in hindsight | of itself in hindsight |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     ratios = []

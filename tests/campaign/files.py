@@ -17,7 +17,7 @@ PUBLISHERS = ("P-1", "P-2")
 # For `privacy` of a campaign. Under the fixed allowance, which is small enough to cut everybody,
 # what is kept does not depend on noise: two campaigns with the same events keep the same.
 PERSONAL = 'mechanism = "personal-budget"'
-FIXED = f"{PERSONAL}\n[privacy.personal_budget]\nallowance = 1.5"
+FIXED = f"{PERSONAL}\n[privacy.personal_budget]\nallowance = 1.0"
 
 CAMPAIGN = """
 [campaign]

@@ -176,11 +176,14 @@ def roll_back(directory: Path) -> None:
 
 DAMAGES = {
     **{f"{name} deleted": (delete(name, 4), "No such file") for name in FILES},
-    **{f"{name} truncated": (truncate(name, 4), "were changed") for name in FILES},
+    **{f"{name} truncated": (truncate(name, 4), "is not what was written") for name in FILES},
     **{f"{name} of the past deleted": (delete(name, 1), "No such file") for name in FILES[:3]},
-    **{f"{name} of the past truncated": (truncate(name, 2), "were changed") for name in FILES[:3]},
+    **{
+        f"{name} of the past truncated": (truncate(name, 2), "is not what was written")
+        for name in FILES[:3]
+    },
     "everything deleted": (delete_everything, "No such file"),
-    "another slot": (put_another_slot_in_place, "were changed"),
+    "another slot": (put_another_slot_in_place, "is not what was written"),
     "another attempt": (put_another_attempt_in_place, "No such file"),
     "another attempt of the past": (rename_the_first, "No such file"),
     "a file": (put_a_file_in_place, "Not a directory"),
@@ -231,27 +234,19 @@ def test_broken_books_stop_everything(
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_found(name: str, going: Path) -> None:
-    """Wherever it is: files are as long as they were, but have another hash."""
+    """Wherever it is: files are as long as they were, but have another hash. Engines read many
+    of them without complaint."""
     path = committed(going.parent)[-1] / name
     content = path.read_bytes()
     for place in (0, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         problem = str(Campaign.load(going).verify().problem)
         assert f"{name}: is not what was written" in problem
-    path.write_bytes(content)
-    assert Campaign.load(going).verify().problem is None
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_books_that_an_engine_cannot_read(name: str, going: Path) -> None:
-    """As long as they were, and nonsense."""
-    path = committed(going.parent)[-1] / name
-    content = path.read_bytes()
-    path.write_bytes(b"?" * len(content))
-    with pytest.raises(LedgerError, match=f"{name}: is not what was written.*restore the folder"):
-        Campaign.load(going).release()
+        with pytest.raises(LedgerError, match=f"{name}: is not what was written.*restore the"):
+            Campaign.load(going).release()
     assert list(stored(going.parent / "ledger.sqlite")) == [1, 2, 3, 4]
     path.write_bytes(content)
+    assert Campaign.load(going).verify().problem is None
     assert not Campaign.load(going).release(5)[0].replayed
 
 
@@ -259,7 +254,7 @@ def test_books_under_a_wrong_name_are_not_swept(going: Path) -> None:
     """They may be the only copy: nothing is removed before everything was found to be there."""
     first = committed(going.parent)[0]
     misnamed = first.rename(first.with_name(f"attempt={'0' * 32}"))
-    with pytest.raises(LedgerError, match="the books of slot 1 cannot be read"):
+    with pytest.raises(LedgerError, match=r"slot=0001.*cannot be read"):
         Campaign.load(going).release()
     misnamed.rename(first)
     assert not Campaign.load(going).release(5)[0].replayed
@@ -281,6 +276,8 @@ def test_old_accounts_of_the_same_length_are_found(going: Path) -> None:
     assert (third / USERS).stat().st_size == (fourth / USERS).stat().st_size
     shutil.copy(third / USERS, fourth / USERS)
     assert "users.parquet: is not what was" in str(Campaign.load(going).verify().problem)
+    with pytest.raises(LedgerError, match=r"users\.parquet: is not what was written"):
+        Campaign.load(going).release()
 
 
 def test_the_same_ledger_from_another_folder(postgresql_database: str, tmp_path: Path) -> None:
@@ -292,7 +289,7 @@ def test_the_same_ledger_from_another_folder(postgresql_database: str, tmp_path:
     )
     first = Campaign.load(here).release(1)
     assert Campaign.load(there).release(1)[0].text == first[0].text
-    with pytest.raises(LedgerError, match="the books of slot 1 cannot be read"):
+    with pytest.raises(LedgerError, match=r"slot=0001.*cannot be read"):
         Campaign.load(there).release(2)
     shutil.copytree(here.parent / "adsbpc-books", there.parent / "adsbpc-books")
     assert len(Campaign.load(there).release()) == 5

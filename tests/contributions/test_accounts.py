@@ -240,10 +240,68 @@ def test_slots_in_another_order_are_refused() -> None:
         accounts.admit(terms_of(2, 5))
 
 
+def test_books_of_another_slot_are_refused(engine: Engine, tmp_path: Path) -> None:
+    rows_table(engine, [Row("a", 1, 0, UNIT)])
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
+    with pytest.raises(ContributionError, match=r"slot 3.*books of slot 1"):
+        accounts.admit(terms_of(3, 5))
+
+
+def test_ids_are_texts_whatever_they_come_as(engine: Engine, tmp_path: Path) -> None:
+    """The number 7 on the second slot is the text 7 of the first, not the text 007, not both."""
+    earlier: tuple[Path, ...] = ()
+    for slot, ids in ((1, ("'007'", "'7'")), (2, ("CAST(7 AS BIGINT)",))):
+        values = ", ".join(f"({name}, {slot}, 0, CAST({UNIT} AS BIGINT))" for name in ids)
+        engine.table(
+            "asked_rows",
+            f"SELECT * FROM (VALUES {values}) AS t (user_id, slot, publisher_index, weight)",
+        )
+        new = tmp_path / str(slot)
+        new.mkdir()
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        assert accounts.admit(terms_of(slot, 100))[0] == len(ids) * UNIT
+        accounts.close()
+        earlier += (new,)
+    engine.read_files("names_read", "parquet", [str(each / NAMES) for each in earlier], None,
+                      ["user_id"])  # fmt: skip
+    found = engine.rows("names", "SELECT user_id FROM names_read")
+    assert sorted(found) == [("007",), ("7",)]
+
+
+@pytest.mark.parametrize("entry", [1, 2**12 - 1])
+def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
+    """The narrowest and the widest strategy, thousands of publishers, the largest cells and
+    multipliers: the embedded engine and plain Python agree, and nothing overflows."""
+    engine, many = open_test_engine("duckdb"), tuple(f"p{k}" for k in range(4095))
+    strategy = Strategy(((entry,), (1, entry)))
+    rows = [Row("wide", slot, place, 2**36) for slot in (1, 2) for place in range(4095)]
+    rows += [Row("one", slot, 7, 2**40) for slot in (1, 2)]
+    reference = ReferenceAccounts(rows, 2, many)
+    rows_table(engine, rows)
+    earlier: tuple[Path, ...] = ()
+    for slot, multiplier in ((1, 2**20), (2, 1)):
+        new = tmp_path / str(slot)
+        new.mkdir()
+        limit = LIMIT * slot // 2
+        terms = Terms(
+            tuple(map(int, strategy.gram[slot - 1, :slot])),
+            multiplier, max(1, multiplier // 16), limit * 19 // 20, limit // 20,
+        )  # fmt: skip
+        accounts = EngineAccounts(engine, "asked_rows", 2, many, Books(earlier, new))
+        assert accounts.admit(terms) == reference.admit(terms)
+        accounts.close()
+        earlier += (new,)
+    engine.close()
+
+
 def test_publishers_outside_the_list_are_refused(engine: Engine, tmp_path: Path) -> None:
     rows_table(engine, [Row("a", 1, 3, UNIT)])
     accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
     with pytest.raises(ContributionError, match="publisher_index = 3"):
+        accounts.admit(terms_of(1, 5))
+    rows_table(engine, [Row("a", 1, -1, UNIT), Row("a", 1, 1, UNIT)])
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
+    with pytest.raises(ContributionError, match="publisher_index = -1"):
         accounts.admit(terms_of(1, 5))
     many = tuple(str(k) for k in range(4096))
     with pytest.raises(ContributionError, match="4096 publishers"):

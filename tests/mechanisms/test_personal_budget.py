@@ -18,12 +18,15 @@ from adsbpc.mechanisms import (
     PersonalBudget,
     PersonalState,
     SlotRelease,
+    personal_budget,
     plan_mechanism,
     planned_personal,
     split_of,
 )
+from adsbpc.mechanisms.allowance import Look
 from adsbpc.mechanisms.personal_budget import ONE_CONVERSION
-from adsbpc.model import PICO_RHO, Adjacency, Guarantee
+from adsbpc.mechanisms.personal_planning import starting_from
+from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
@@ -154,7 +157,7 @@ def test_users_are_admitted_under_the_terms_that_scale_the_noise() -> None:
         terms = accounts.terms[-1]
         assert terms.costs == tuple(mechanism.strategy.gram[slot - 1, :slot])
         assert release.allowance is not None
-        assert terms.multiplier == mechanism.multiplier_of(release.allowance)
+        assert release.allowance == mechanism.allowance_of(terms.multiplier)
         most = terms.multiplier * release.allowance * ONE_CONVERSION
         assert most**2 == pytest.approx(LIMIT * 19 / 20, rel=1e-12)
         assert terms.kept_limit + terms.cut_limit == terms.limit
@@ -338,3 +341,111 @@ def test_substitution_needs_more_noise(tmp_path: Path) -> None:
         planned(adjacency=adjacency, personal_budget={"allowance": 3.0}) for adjacency in Adjacency
     )
     assert swap.scale == pytest.approx(sqrt(2) * add.scale)
+
+
+def test_a_state_of_other_integers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that shares budgets otherwise would hold earlier slots to other terms."""
+    mechanism, index = planned(), index_of(people(count=50))
+    _, state = mechanism.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
+    monkeypatch.setattr(personal_budget, "_KEPT_SHARE", Fraction(9, 10))
+    with pytest.raises(PrivacyError, match="another plan"):
+        planned().release(state, ArrayAccounts(index), SeededRandomness(1))
+
+
+def test_multipliers_of_the_past_are_those_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for what was cut: rows go on with what users were admitted under."""
+    mechanism, index = planned(personal_budget={"allowance": 0.7}), index_of(people(count=300))
+    accounts, noise = ArrayAccounts(index), RecordingRandomness()
+    _, state = mechanism.release(PersonalState(), accounts, noise)
+    before = state.cut_multipliers[0]
+    monkeypatch.setattr(PersonalBudget, "cut_ratio", 1)
+    release, state = mechanism.release(state, accounts, noise)
+    entries = mechanism.strategy.rows[1]
+    exact = sum(
+        entry * multiplier * kept[-1]
+        for entry, multiplier, kept in zip(
+            entries, [before, state.multipliers[1]], state.kept, strict=True
+        )
+    )
+    assert release.values[-1] == exact
+
+
+def test_somebody_who_is_cut_again_and_again_is_still_let_in() -> None:
+    """Counting what was cut has a budget of its own: it does not use up that of what is kept."""
+    rows = [("often", slot, 0) for slot in range(1, 32)] * 4
+    mechanism = planned(31, personal_budget={"allowance": 10.0})
+    _, state = run(mechanism, index_of(rows, 31), SeededRandomness(1))
+    kept = np.array(state.kept, dtype=np.float64) / UNIT
+    assert (kept[:, 0] > 0).all()
+    assert kept[-1, 0] > 0.05
+    assert kept[:, -1].sum() > 0
+
+
+def test_a_release_holds_no_exact_total() -> None:
+    mechanism = planned(personal_budget={"allowance": 3.0})
+    releases, state = run(mechanism, index_of(people()), SeededRandomness(5))
+    texts = [str(release) for release in releases]
+    for row, text in zip(state.kept, texts, strict=True):
+        for total in row:
+            assert total < 1000 or str(total) not in text
+            assert total < 1000 or f"{total / UNIT:.3f}" not in text
+
+
+def test_a_quiet_slot_looks_like_any_other() -> None:
+    """The same parts are charged, and every publisher has values, whatever happened."""
+    mechanism = planned()
+    busy, _ = run(mechanism, index_of(people()), SeededRandomness(1))
+    quiet, _ = run(mechanism, index_of([]), SeededRandomness(1))
+    for one, other in zip(busy, quiet, strict=True):
+        assert one.charges == other.charges
+        assert len(one.values) == len(other.values)
+        assert len(one.histogram) == len(other.histogram)
+        assert [each.query for each in one.answers] == [each.query for each in other.answers]
+
+
+@pytest.mark.parametrize(
+    ("slots", "workload"),
+    [
+        (31, {"queries": "slot", "weights": [100.0, *[1.0] * 30]}),
+        (31, {"weights": [100.0, *[1.0] * 30]}),
+        (120, {"queries": "ranges", "ranges": [[1, 2]]}),
+    ],
+    ids=["slot", "prefix", "range"],
+)
+def test_lopsided_questions_can_be_planned(slots: int, workload: dict[str, Any]) -> None:
+    mechanism = planned(slots, workload)
+    assert mechanism.forecast is not None
+    assert mechanism.forecast.choose([], [], None) > 0
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_a_campaign_starts_where_an_earlier_one_ended(adjacency: Adjacency) -> None:
+    """With the deviation that the earlier histograms have under its adjacency."""
+    mechanism = planned(adjacency=adjacency)
+    releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
+    earlier = tuple(
+        Release(
+            scope="acme", campaign="winter", slot=each.slot, starts_at="", ends_at="",
+            metric="conversions", mechanism="personal-budget", allowance=each.allowance,
+            histogram=each.histogram, scale=each.scale, values=each.values, randomness="opendp",
+            charges=tuple(
+                ChargeLine(charge.part, float(charge.rho), charge.pico_rho)
+                for charge in each.charges
+            ),
+            estimates=(), slot_totals=(), running_totals=(),
+        )
+        for each in releases
+    )  # fmt: skip
+    assert mechanism.forecast is not None
+    started = starting_from(mechanism, earlier)
+    assert started.allowance is not None
+    looks = [
+        Look(slot, tuple(release.histogram), mechanism._deviation(slot), slot in mechanism.major)
+        for slot, release in enumerate(releases, start=1)
+        if release.histogram
+    ]
+    assert started.allowance == pytest.approx(mechanism.forecast.choose(looks, [], None))
+    first, _ = started.release(
+        PersonalState(), ArrayAccounts(index_of(people())), SeededRandomness(2)
+    )
+    assert first.allowance == pytest.approx(started.allowance, rel=0.01)

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import uuid4
 
 from adsbpc.campaign.published import folder_name, sync_folder
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
-from adsbpc.errors import EngineError, LedgerError, SourceError
+from adsbpc.errors import EngineError, LedgerError
 from adsbpc.model import CampaignSpec
 
 FOLDER = "adsbpc-books"
@@ -54,25 +54,9 @@ class BookFolder:
             yield books
         except BaseException as error:
             shutil.rmtree(books.new, ignore_errors=True)
-            explained = self._explained(error, books.new, steps)
-            if explained is None:
-                raise
-            raise explained from error
-
-    def _explained(
-        self, error: BaseException, new: Path, steps: Sequence[dict[str, Any]]
-    ) -> LedgerError | None:
-        """What to do about an engine that could not read or write books, if that is what it was."""
-        if not isinstance(error, SourceError | EngineError):
-            return None
-        # Where books were changed, an engine may stumble over anything.
-        problem = self.problem(steps)
-        if problem is not None:
-            return LedgerError(problem)
-        if not isinstance(error, EngineError) or error.step not in _WRITES:
-            return None
-        refused = any(sign in error.cause for sign in _REFUSALS)
-        return _not_written(new, error.cause) if refused else None
+            if _is_refused_by_the_disk(error):
+                raise _not_written(books.new, error.cause) from error
+            raise
 
     def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
@@ -150,6 +134,14 @@ _LOST = (
     "Without them nobody knows what people have spent, so nothing more may be released: restore "
     f"the folder {FOLDER} from the backup that belongs to the ledger's"
 )
+
+
+def _is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
+    return (
+        isinstance(error, EngineError)
+        and error.step in _WRITES
+        and any(sign in error.cause for sign in _REFUSALS)
+    )
 
 
 def _not_written(new: Path, cause: str | None) -> LedgerError:
