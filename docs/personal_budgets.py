@@ -26,9 +26,8 @@ SETS: dict[str, tuple[int | None, int]] = {
 }
 STREAMS = ("daily", "daily-loyal", "late", "heavy", "surge")
 YEAR: dict[str, tuple[int | None, int]] = {
-    "criteo": (200_000, 3),
-    "zipf": (20_000, 3),
-    "facebook": (None, 10),
+    "criteo": (100_000, 2),
+    "facebook": (None, 4),
 }
 
 

@@ -210,11 +210,11 @@ WORKLOADS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.get("queries", "prefix"))
 def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any]) -> None:
-    """Over 300 runs of a fixed allowance: z-scores have mean 0 and deviation 1."""
+    """Over 150 runs of a fixed allowance: z-scores have mean 0 and deviation 1."""
     mechanism = planned(workload=workload, personal_budget={"allowance": 3.0})
     index = index_of(people(count=300))
     scores: dict[tuple[str, str], list[float]] = {}
-    for seed in range(300):
+    for seed in range(150):
         releases, state = run(mechanism, index, SeededRandomness(seed))
         kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNIT
         asked = mechanism.workloads[0]
@@ -226,8 +226,8 @@ def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any
                 scores.setdefault((each.query, each.publisher), []).append(error)
     assert len(scores) == len(mechanism.workloads[0].names) * len(PUBLISHERS)
     for found in scores.values():
-        assert abs(np.mean(found)) < 5 / sqrt(300)
-        assert abs(np.std(found) - 1) < 0.25
+        assert abs(np.mean(found)) < 5 / sqrt(150)
+        assert abs(np.std(found) - 1) < 0.3
 
 
 def test_slot_and_running_totals_are_there_whatever_the_workload() -> None:
@@ -248,7 +248,7 @@ def test_noise_cancels_in_sums() -> None:
 
 
 def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
-    """Over 200 runs in which every third person is cut by a part of a conversion: of the intervals
+    """Over 60 runs in which every third person is cut by a part of a conversion: of the intervals
     around running totals, one in twenty misses the truth, where without the cut nearly all do."""
     mechanism = planned(personal_budget={"allowance": 1.9})
     rows = [
@@ -259,7 +259,7 @@ def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
     index = index_of(rows)
     truth = [sum(publisher == place for _, _, publisher in rows) for place in (0, 1)]
     with_cut = without = total = 0
-    for seed in range(200):
+    for seed in range(60):
         releases, _ = run(mechanism, index, SeededRandomness(seed))
         for each, true in zip(releases[-1].running_totals, truth, strict=True):
             assert each.cut > 0
@@ -268,7 +268,7 @@ def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
             with_cut += not low <= true <= high
             without += not low <= true <= each.value + 1.96 * each.standard_error
             total += 1
-    assert with_cut / total < 0.075
+    assert with_cut / total < 0.12
     assert without / total > 0.9
 
 
