@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
+from adsbpc.mechanisms.allowance import EDGES, Forecast, Look, _tail
 
 BINS = len(EDGES) + 1
 
@@ -42,6 +42,16 @@ def test_a_false_bin_far_out_is_not_believed() -> None:
     fooled = Look(4, tuple(counts), 10.0, major=True)
     past = [8.0, 8.0, 8.0]
     assert forecast.choose([fooled], past, 0.05) <= 1.3 * forecast.choose([honest], past, 0.05)
+
+
+def test_bins_beside_a_large_one_are_not_seen_for_that() -> None:
+    """Everybody alike: in a thousand histograms nobody is seen above them, where noise is."""
+    people = np.full(10_000, 6.8)
+    bulk = int(np.searchsorted(EDGES, 6.8))
+    for seed in range(1_000):
+        tail = _tail(look_of(8, people, seed=seed), strict=False)
+        assert tail is not None
+        assert len(tail.above) == bulk
 
 
 def test_many_users_far_out_are_believed_at_once() -> None:

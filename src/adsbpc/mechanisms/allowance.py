@@ -245,8 +245,8 @@ def _tail(look: Look, strict: bool) -> _Tail | None:
             break
     else:
         return None
-    above = np.cumsum(counts[: place + 1][::-1])
-    above = np.maximum.accumulate(np.maximum(above, 0))[::-1]
+    above = np.cumsum(counts[: place + _WIDTHS[-1]][::-1])
+    above = np.maximum.accumulate(np.maximum(above, 0))[::-1][: place + 1]
     visible = int(np.count_nonzero(above >= _SEEN * look.deviation))
     return _Tail(look.slot, above[: max(visible, 1)], look.deviation)
 
@@ -255,12 +255,12 @@ _LEVELS = (_SEEN, _BEYOND_DOUBT)
 
 
 def _bins_above(counts: Reals, level: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Bins that lie in some stretch whose sum is above the level for its width."""
+    """Bins that begin a stretch whose sum is above the level for its width. Only the first bin of
+    a stretch is said to be seen: those after it may be empty beside a large one."""
     found = np.zeros(len(counts), dtype=np.bool_)
     for width in _WIDTHS:
         sums = np.convolve(counts, np.ones(width), "valid")
-        for place in np.flatnonzero(sums > level * sqrt(width)):
-            found[place : place + width] = True
+        found[: len(sums)] |= sums > level * sqrt(width)
     return found
 
 
