@@ -18,10 +18,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Contributions
-from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector, units
-from adsbpc.mechanisms.interface import SlotRelease
-from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.mechanisms.interface import SlotRelease, check_next, spent_with
+from adsbpc.model.guarantee import Charge, Guarantee
 from adsbpc.model.release import Estimate
 from adsbpc.privacy import Randomness, noisy_totals
 from adsbpc.workloads import Workload, per_slot, prefix_sums
@@ -120,27 +119,14 @@ class AdsBPC:
     ) -> tuple[SlotRelease, State]:
         """Release the next slot: bound, cap, noise, answers. The old state is left as it is."""
         slot = state.next_slot
-        if slot > self.slots:
-            raise PrivacyError(f"all {self.slots} slots are released: there is no slot {slot}")
-        if contributions.publishers != self.publishers:
-            raise PrivacyError("contributions are not of the planned list of publishers")
-        if state.plan not in ("", self.fingerprint):
-            raise PrivacyError(
-                f"the saved state belongs to another plan than this one (slot {slot}): go on with "
-                "the plan that it was made with"
-            )
+        check_next(self, slot, state.plan, contributions.publishers)
         bound, histogram, secret, charges = self._bound(slot, state, contributions, randomness)
         totals = contributions.totals(slot, units(bound))
         noisy = noisy_totals(
             totals, units(bound), self.slot_rho[slot - 1], self.guarantee.adjacency, randomness
         )
         charges.append(Charge.for_cost("measurement", noisy.cost))
-        spent = state.spent + sum(charge.pico_rho for charge in charges)
-        if Fraction(spent, PICO_RHO) > self.guarantee.rho:
-            raise PrivacyError(
-                f"slot {slot} would bring what is spent to {spent / PICO_RHO:.12g}, but rho = "
-                f"{float(self.guarantee.rho):g} is promised"
-            )
+        spent = spent_with(self, slot, state.spent, charges)
         state = State(
             self.fingerprint,
             spent,

@@ -20,11 +20,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Accounts
-from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
-from adsbpc.mechanisms.interface import SlotRelease
+from adsbpc.mechanisms.interface import SlotRelease, check_next, spent_with
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.guarantee import Charge, Guarantee
 from adsbpc.model.release import Estimate
 from adsbpc.privacy import (
     LARGEST_CELL,
@@ -193,7 +192,7 @@ class PersonalBudget:
     ) -> tuple[SlotRelease, PersonalState]:
         """Release the next slot: look, choose, admit, add noise. The old state is left as it is."""
         slot = state.next_slot
-        self._check(slot, state, accounts)
+        check_next(self, slot, state.plan, accounts.publishers)
         histogram, charges = self._look(slot, accounts, randomness)
         terms = self.terms(slot, self.multiplier_of(self._choose(slot, state, histogram)))
         kept = [*state.kept, accounts.admit(terms)]
@@ -202,12 +201,7 @@ class PersonalBudget:
         sums = self._row(slot, multipliers, cut_multipliers, kept)
         row = noisy_row(sums, self.scale, randomness)
         charges.append(Charge.for_cost("measurement", self.slot_rho[slot - 1]))
-        spent = state.spent + sum(charge.pico_rho for charge in charges)
-        if Fraction(spent, PICO_RHO) > self.guarantee.rho:
-            raise PrivacyError(
-                f"slot {slot} would bring what is spent to {spent / PICO_RHO:.12g}, but rho = "
-                f"{float(self.guarantee.rho):g} is promised"
-            )
+        spent = spent_with(self, slot, state.spent, charges)
         state = PersonalState(
             self.fingerprint,
             spent,
@@ -219,17 +213,6 @@ class PersonalBudget:
             kept,
         )
         return self._released(state, charges, randomness.source), state
-
-    def _check(self, slot: int, state: PersonalState, accounts: Accounts) -> None:
-        if slot > self.slots:
-            raise PrivacyError(f"all {self.slots} slots are released: there is no slot {slot}")
-        if accounts.publishers != self.publishers:
-            raise PrivacyError("contributions are not of the planned list of publishers")
-        if state.plan not in ("", self.fingerprint):
-            raise PrivacyError(
-                f"the saved state belongs to another plan than this one (slot {slot}): go on with "
-                "the plan that it was made with"
-            )
 
     def _look(
         self, slot: int, accounts: Accounts, randomness: Randomness
