@@ -3,10 +3,9 @@
 The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
 each user and publisher of the slot: slot, cell (the user's number times 4096, plus the index of
 the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut,
-and what that cost.
-`users` has a row for everybody so far: number, need, spent, the latter two in halves. A release
-reads the users of the last slot and the rest of all earlier ones, and writes its own; whether they
-count is for the ledger to say.
+and what that cost. `users` has a row for everybody so far: number, need, spent, the latter two in
+halves. A release reads the users of the last slot and the rest of all earlier ones, and writes its
+own; whether they count is for the ledger to say.
 
 Every figure is an integer of at most 128 bits. `privacy.filter` says what is computed.
 """
@@ -20,6 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
+from adsbpc.contributions.filter_sql import (
+    PARTS_THAT_FIT,
+    guessed,
+    slot_values,
+    whole,
+)
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError, PrivacyError
@@ -84,7 +89,7 @@ class EngineAccounts:
     def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
         check_edges(edges)
         self._open(costs)
-        bins = "".join(f" WHEN need <= {_wide(edge)} THEN {i}" for i, edge in enumerate(edges))
+        bins = "".join(f" WHEN need <= {whole(edge)} THEN {i}" for i, edge in enumerate(edges))
         found = self._engine.rows(
             "histogram of needs",
             f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin"
@@ -132,7 +137,7 @@ SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._name(
         self._table(
             "cells",
             f"""
-WITH cost_with (slot, cost) AS (VALUES {_values(costs)}),
+WITH cost_with (slot, cost) AS (VALUES {slot_values(costs)}),
 earlier AS (
   SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
     sum(wide(past.moved * cost)) AS before
@@ -154,7 +159,7 @@ WITH more AS (
   FROM {self._name("cells")} GROUP BY number
 )
 SELECT more.number,
-  least(coalesce(before.need, wide(0)) + more.need, {_wide(LARGEST_NEED)}) AS need,
+  least(coalesce(before.need, wide(0)) + more.need, {whole(LARGEST_NEED)}) AS need,
   coalesce(before.spent, wide(0)) AS spent
 FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = more.number""",
         )
@@ -260,13 +265,13 @@ WITH sums AS (
   FROM {self._name("cells")} GROUP BY number
 ),
 rooms AS (
-  SELECT sums.number, need, spent, square, cross_term, largest, {_wide(limit)} - spent AS room
+  SELECT sums.number, need, spent, square, cross_term, largest, {whole(limit)} - spent AS room
   FROM sums JOIN {self._name("active")} AS active ON active.number = sums.number
 )
 SELECT number, need, spent, square + 2 * cross_term AS charge,
   CASE WHEN largest <= {terms.cap(multiplier)} THEN 0 ELSE 1 END AS is_capped,
-  {_PARTS_THAT_FIT} AS parts
-FROM ({_guessed("rooms", "number, need, spent, largest")}) AS guessed""",
+  {PARTS_THAT_FIT} AS parts
+FROM ({guessed("rooms", "number, need, spent, largest")}) AS guessed""",
         )
 
     def _cut_short(self, terms: Terms, multiplier: int) -> None:
@@ -291,7 +296,7 @@ FROM kept""",
         self._table(
             "counted",
             f"""
-WITH cost_with (slot, cost) AS (VALUES {_values(terms.costs)}),
+WITH cost_with (slot, cost) AS (VALUES {slot_values(terms.costs)}),
 charged AS (
   SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut, sum(charge) AS charge
   FROM {self._name("short")} GROUP BY number
@@ -312,13 +317,13 @@ rooms AS (
 sums AS (
   SELECT number, kept_charge, spent, before, capped,
     {terms.own} * wide(capped * {multiplier}) * wide(capped * {multiplier}) AS square,
-    wide(capped * {multiplier}) * before AS cross_term, {_wide(terms.cut_limit)} - spent AS room
+    wide(capped * {multiplier}) * before AS cross_term, {whole(terms.cut_limit)} - spent AS room
   FROM rooms
 ),
 counted AS (
   SELECT number, kept_charge, spent, before,
-    whole_div(capped * {_PARTS_THAT_FIT}, {PARTS}) AS counted
-  FROM ({_guessed("sums", "number, kept_charge, spent, before, capped")}) AS guessed
+    whole_div(capped * {PARTS_THAT_FIT}, {PARTS}) AS counted
+  FROM ({guessed("sums", "number, kept_charge, spent, before, capped")}) AS guessed
 )
 SELECT number, kept_charge, counted, counted * {multiplier} AS moved, spent,
   wide(counted * {multiplier}) * (2 * before + {terms.own} * wide(counted * {multiplier}))
@@ -347,8 +352,8 @@ LEFT JOIN {self._name("counted")} AS counted ON counted.number = judged.number""
         ((kept, cut),) = self._engine.rows(
             "largest accounts",
             f"""
-SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {_wide(terms.kept_limit)}),
-  (SELECT count(*) FROM {self._name("counted")} WHERE spent + charge > {_wide(terms.cut_limit)})""",
+SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {whole(terms.kept_limit)}),
+  (SELECT count(*) FROM {self._name("counted")} WHERE spent + charge > {whole(terms.cut_limit)})""",
         )
         if kept or cut:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
@@ -367,41 +372,3 @@ SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {_wide(terms.ke
         }
         for file, sql in parts.items():
             self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
-
-
-def _fits(parts: str) -> str:
-    return (
-        f"square * wide(({parts}) * ({parts})) + cross_term * wide({2 * PARTS} * ({parts}))"
-        f" <= room * wide({PARTS**2})"
-    )
-
-
-# The largest number of parts that fits; floating point has guessed it, integers settle it.
-_PARTS_THAT_FIT = f"""CASE
-    WHEN square + 2 * cross_term <= room THEN {PARTS}
-    WHEN room <= 0 THEN 0
-    WHEN {_fits("guess + 1")} THEN guess + 1
-    WHEN {_fits("guess")} THEN guess
-    ELSE guess - 1 END"""
-
-
-def _guessed(relation: str, columns: str) -> str:
-    return f"""
-  SELECT {columns}, square, cross_term, room, CASE
-    WHEN square + 2 * cross_term <= room OR room <= 0 THEN 0
-    ELSE least({PARTS}, CAST(floor({PARTS} * CAST(room AS DOUBLE) / (CAST(cross_term AS DOUBLE)
-      + sqrt(CAST(cross_term AS DOUBLE) * CAST(cross_term AS DOUBLE)
-        + CAST(square AS DOUBLE) * CAST(room AS DOUBLE)))) AS BIGINT)) END AS guess
-  FROM {relation}"""
-
-
-def _wide(value: int) -> str:
-    """A literal of up to 128 bits."""
-    return f"wide('{int(value)}')"
-
-
-def _values(costs: Sequence[int]) -> str:
-    return ", ".join(
-        f"(CAST({slot} AS BIGINT), CAST({int(cost)} AS BIGINT))"
-        for slot, cost in enumerate(costs, start=1)
-    )

@@ -164,8 +164,7 @@ class PersonalBudget:
         return min(16, 2 + isqrt(len(self.publishers)))
 
     def multiplier_of(self, allowance: float) -> int:
-        """The multiplier under which a norm of the allowance, and nothing above it, costs no more
-        than the limit."""
+        """The largest multiplier under which a norm of the allowance fits, if there is one."""
         fitting = int(sqrt(LIMIT * _KEPT_SHARE) / (allowance * ONE_CONVERSION))
         return min(max(1, fitting), LARGEST_MULTIPLIER)
 
