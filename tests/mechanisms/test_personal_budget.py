@@ -1,10 +1,9 @@
-"""Personal budgets slot by slot: what is drawn and charged, and that answers are what they say."""
+"""Personal budgets slot by slot: what is drawn and charged, and what is refused."""
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from math import hypot, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms import (
     PersonalBudget,
     PersonalState,
-    SlotRelease,
     personal_budget,
-    plan_mechanism,
     planned_personal,
     split_of,
 )
@@ -32,53 +29,8 @@ from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
 from tests.mechanisms.campaigns import PUBLISHERS, spec_of
+from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
 from tests.mechanisms.recording import RecordingRandomness
-
-SLOTS = 8
-
-
-def planned(
-    slots: int = SLOTS, workload: dict[str, Any] | None = None, **privacy: Any
-) -> PersonalBudget:
-    privacy = {"mechanism": "personal-budget", **privacy}
-    mechanism = plan_mechanism(spec_of(slots, workload, **privacy))
-    assert isinstance(mechanism, PersonalBudget)
-    return mechanism
-
-
-def index_of(rows: list[tuple[str, int, int]], slots: int = SLOTS) -> CellIndex:
-    """One whole conversion a row: (user, slot, publisher index)."""
-    return CellIndex.of(
-        ArrayContributions(
-            [user for user, _, _ in rows], [slot for _, slot, _ in rows],
-            [publisher for _, _, publisher in rows], [UNIT] * len(rows), slots, PUBLISHERS,
-        )
-    )  # fmt: skip
-
-
-def people(slots: int = SLOTS, count: int = 3_000, seed: int = 1) -> list[tuple[str, int, int]]:
-    rng = np.random.default_rng(seed)
-    rows = np.repeat(np.arange(count), rng.geometric(0.4, count))
-    return [
-        (f"u{user}", int(slot), int(publisher))
-        for user, slot, publisher in zip(
-            rows, rng.integers(1, slots + 1, rows.size), rng.integers(0, 2, rows.size), strict=True
-        )
-    ]
-
-
-def run(
-    mechanism: PersonalBudget, index: CellIndex, randomness: Any
-) -> tuple[list[SlotRelease], PersonalState]:
-    """Every slot, with the state written to JSON and read back in between."""
-    accounts, steps, releases = ArrayAccounts(index), list[dict[str, Any]](), []
-    for _ in range(mechanism.slots):
-        state = PersonalState.from_steps(json.loads(json.dumps(steps)))
-        released, state = mechanism.release(state, accounts, randomness)
-        steps.append(state.last_step())
-        releases.append(released)
-    return releases, state
-
 
 # ---- what is charged and drawn -------------------------------------------------------------------
 
@@ -197,81 +149,6 @@ def test_rows_are_what_the_strategy_says() -> None:
             )
             assert value == exact
             assert type(value) is int
-
-
-# ---- answers -------------------------------------------------------------------------------------
-
-WORKLOADS: list[dict[str, Any]] = [
-    {},
-    {"queries": "slot"},
-    {"queries": "sliding", "window": 3, "objective": "max-variance"},
-    {"queries": "ranges", "ranges": [[2, 5], [1, 8]]},
-    {"objective": "variance-targets", "targets": [float(k) for k in range(1, SLOTS + 1)]},
-]
-
-
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.get("queries", "prefix"))
-def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any]) -> None:
-    """Over 150 runs of a fixed allowance: z-scores have mean 0 and deviation 1."""
-    mechanism = planned(workload=workload, personal_budget={"allowance": 3.0})
-    index = index_of(people(count=300))
-    scores: dict[tuple[str, str], list[float]] = {}
-    for seed in range(150):
-        releases, state = run(mechanism, index, SeededRandomness(seed))
-        kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNIT
-        asked = mechanism.workloads[0]
-        truth = dict(zip(asked.names, asked.answers(kept), strict=True))
-        for release in releases:
-            for each in release.answers:
-                column = PUBLISHERS.index(each.publisher)
-                error = (each.value - truth[each.query][column]) / each.standard_error
-                scores.setdefault((each.query, each.publisher), []).append(error)
-    assert len(scores) == len(mechanism.workloads[0].names) * len(PUBLISHERS)
-    for found in scores.values():
-        assert abs(np.mean(found)) < 5 / sqrt(150)
-        assert abs(np.std(found) - 1) < 0.3
-
-
-def test_slot_and_running_totals_are_there_whatever_the_workload() -> None:
-    mechanism = planned(workload={"queries": "ranges", "ranges": [[2, 5]]})
-    releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
-    for slot, release in enumerate(releases, start=1):
-        assert [each.span for each in release.slot_totals] == [(slot, slot)] * len(PUBLISHERS)
-        assert [each.span for each in release.running_totals] == [(1, slot)] * len(PUBLISHERS)
-        assert len(release.answers) == (len(PUBLISHERS) if slot == 5 else 0)
-
-
-def test_noise_cancels_in_sums() -> None:
-    """The last running total is far better than eight independent slots would be."""
-    mechanism = planned(31, personal_budget={"allowance": 5.0})
-    releases, _ = run(mechanism, index_of(people(31), 31), SeededRandomness(1))
-    slots = [release.slot_totals[0].standard_error for release in releases]
-    assert releases[-1].running_totals[0].standard_error < 0.5 * hypot(*slots)
-
-
-def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
-    """Over 60 runs in which every third person is cut by a part of a conversion: of the intervals
-    around running totals, one in twenty misses the truth, where without the cut nearly all do."""
-    mechanism = planned(personal_budget={"allowance": 1.9})
-    rows = [
-        (f"u{user}", 1 + (user + 3 * k) % SLOTS, user % 2)
-        for user in range(6_000)
-        for k in range(1 if user % 3 else 3)
-    ]
-    index = index_of(rows)
-    truth = [sum(publisher == place for _, _, publisher in rows) for place in (0, 1)]
-    with_cut = without = total = 0
-    for seed in range(60):
-        releases, _ = run(mechanism, index, SeededRandomness(seed))
-        for each, true in zip(releases[-1].running_totals, truth, strict=True):
-            assert each.cut > 0
-            low = each.value - 1.96 * each.standard_error
-            high = each.value + each.cut + 1.96 * hypot(each.standard_error, each.cut_error)
-            with_cut += not low <= true <= high
-            without += not low <= true <= each.value + 1.96 * each.standard_error
-            total += 1
-    assert with_cut / total < 0.12
-    assert without / total > 0.9
 
 
 # ---- edges ---------------------------------------------------------------------------------------
