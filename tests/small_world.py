@@ -31,3 +31,16 @@ def read_only(directory: Path) -> str:
 
 def small(directory: Path, kilobytes: int) -> str:
     return f"mount -t tmpfs -o size={kilobytes}k tmpfs '{directory}'"
+
+
+def fill_and_free(room: int, out: Path) -> str:
+    """A script: release with so many KiB left on the disk, then again with all of it. Prints both
+    exit codes; what the commands say is in `out`."""
+    return f"""
+free=$(df --output=avail . | tail -n 1)
+head -c $(( (free - {room}) * 1024 )) /dev/zero > ballast
+adsbpc release spring.toml --json > '{out}/first'; full=$?
+rm ballast
+adsbpc release spring.toml --json > '{out}/second'; freed=$?
+adsbpc status spring.toml --verify --json > '{out}/status'
+echo $full $freed"""

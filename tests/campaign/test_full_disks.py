@@ -12,7 +12,7 @@ import pytest
 from adsbpc import Campaign
 from tests.campaign.book_files import committed, kept, rows_of
 from tests.campaign.files import FIXED, published, stored, write_campaign
-from tests.small_world import in_a_small_world, read_only, small
+from tests.small_world import fill_and_free, in_a_small_world, read_only, small
 
 
 @pytest.fixture
@@ -94,16 +94,7 @@ def test_a_full_disk_loses_nothing(
     Campaign.load(undisturbed).release()
     disk, out = tmp_path_factory.mktemp("disk"), tmp_path_factory.mktemp("out")
     mount = f"{small(disk, 1024)} && cp -r '{file.parent}/.' '{disk}'"
-    script = f"""
-free=$(df --output=avail . | tail -n 1)
-head -c $(( (free - {room}) * 1024 )) /dev/zero > ballast
-adsbpc release spring.toml --json > '{out}/first'; full=$?
-rm ballast
-adsbpc release spring.toml --json > '{out}/second'; freed=$?
-adsbpc status spring.toml --verify --json > '{out}/status'
-cp -r . '{out}/disk'
-echo $full $freed
-"""
+    script = f"{fill_and_free(room, out)}; cp -r . '{out}/disk'"
     done = in_shell(disk / file.name, mount, script)
     assert done.stdout == "1 0\n", done.stderr
     assert "Free" in done.stderr

@@ -16,7 +16,7 @@ import pytest
 from adsbpc.model import load_spec
 from tests.campaign.files import edit, published, write_campaign
 from tests.cli.program import adsbpc
-from tests.small_world import in_a_small_world, read_only, small
+from tests.small_world import fill_and_free, in_a_small_world, read_only, small
 
 
 @pytest.fixture
@@ -204,15 +204,7 @@ def test_a_full_disk_loses_nothing(room: int, file: Path, tmp_path_factory: Any)
     """However far a release comes before the disk is full, the next one goes on from there."""
     disk, out = tmp_path_factory.mktemp("disk"), tmp_path_factory.mktemp("out")
     mount = f"{small(disk, 1024)} && cp -r '{file.parent}/.' '{disk}'"
-    script = f"""
-free=$(df --output=avail . | tail -n 1)
-head -c $(( (free - {room}) * 1024 )) /dev/zero > ballast
-adsbpc release spring.toml --json > '{out}/first'; full=$?
-rm ballast
-adsbpc release spring.toml --json > '{out}/second'; freed=$?
-adsbpc status spring.toml --verify --json > '{out}/status'
-echo $full $freed
-"""
+    script = fill_and_free(room, out)
     done = in_shell(disk / file.name, mount, script)
     assert done.stdout == "1 0\n", done.stderr
     assert "Free" in done.stderr

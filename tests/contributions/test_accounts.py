@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from adsbpc.contributions import (
     Accounts,
     ArrayAccounts,
-    ArrayContributions,
     Books,
     CellIndex,
     EngineAccounts,
@@ -29,6 +28,7 @@ from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import LIMIT, Strategy, Terms, square_root, toeplitz
 from adsbpc.privacy.strategies import ONE
 from tests.conftest import open_test_engine
+from tests.contributions.rows import arrays_of
 
 SLOTS = 4
 PUBLISHERS = ("P-1", "P-2", "other")
@@ -63,15 +63,7 @@ def terms_of(slot: int, multiplier: int, strategy: Strategy = STRATEGY) -> Terms
 
 
 def in_arrays(rows: Sequence[Row]) -> ArrayAccounts:
-    contributions = ArrayContributions(
-        np.array([row.user for row in rows], dtype=str),
-        [row.slot for row in rows],
-        [row.publisher for row in rows],
-        [row.weight for row in rows],
-        SLOTS,
-        PUBLISHERS,
-    )
-    return ArrayAccounts(CellIndex.of(contributions))
+    return ArrayAccounts(CellIndex.of(arrays_of(rows, SLOTS, PUBLISHERS)))
 
 
 def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[list[int]]:

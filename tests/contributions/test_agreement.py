@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from tests.conftest import open_test_engine
+from tests.contributions.rows import arrays_of
 
 SLOTS = 3
 PUBLISHERS = ("P-1", "P-2", "other")
@@ -44,14 +44,7 @@ bounds = st.one_of(st.integers(1, 12), st.integers(1, 40_000 * UNIT), st.just(UN
 
 
 def arrays(rows: list[Row]) -> ArrayContributions:
-    return ArrayContributions(
-        np.array([row.user for row in rows], dtype=str),
-        [row.slot for row in rows],
-        [row.publisher for row in rows],
-        [row.weight for row in rows],
-        SLOTS,
-        PUBLISHERS,
-    )
+    return arrays_of(rows, SLOTS, PUBLISHERS)
 
 
 def on_engine(engine: Engine, rows: list[Row]) -> EngineContributions:

@@ -271,11 +271,16 @@ class PersonalBudget:
 
     # ---- post-processing -----------------------------------------------------------------------
 
+    @cached_property
+    def _whole_inverse(self) -> Reals:
+        return np.tril(np.linalg.inv(self.strategy.matrix.astype(np.float64)))
+
     def _inverse(self, state: PersonalState) -> tuple[Reals, Reals]:
         """B^-1 for the slots so far with rows divided by the multipliers, in the metric: for
         publishers, and for what was cut."""
         t = len(state.values)
-        inverse = np.linalg.inv(self.strategy.matrix[:t, :t].astype(np.float64)) * self.unit_value
+        # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
+        inverse = self._whole_inverse[:t, :t] * self.unit_value
         fine, coarse = np.array(state.multipliers), np.array(state.cut_multipliers)
         return inverse / fine[:, None], inverse / coarse[:, None]
 
