@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adsbpc.attribution import journeys_of, model_of
+from adsbpc.attribution import journeys_of, plain_model
 from adsbpc.attribution.reference import Conversion, Credit, Impression
 from adsbpc.attribution.reference import attribute as reference_attribute
 from adsbpc.campaign import attribute
@@ -99,7 +99,7 @@ class World:
             self.conversions,
             spec.grid,
             journeys_of(spec.attribution),
-            model_of(spec.attribution),
+            plain_model(spec.attribution.model, spec.attribution),
         )
 
 

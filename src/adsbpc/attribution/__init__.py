@@ -1,8 +1,15 @@
-"""Attribution: models that turn a user's own events into credits."""
+"""Attribution: models that turn a user's own events into credits, and the fits that some of them
+need."""
 
+from adsbpc.attribution.comparison import COMPARED
+from adsbpc.attribution.counts import CountSet, count_set
+from adsbpc.attribution.fit_journeys import fit_cells_sql
+from adsbpc.attribution.fits import fit_of, fitted_model
+from adsbpc.attribution.fitted import FittedModel
 from adsbpc.attribution.journeys import Journeys
 from adsbpc.attribution.models import (
     AttributionModel,
+    DistinctPublishers,
     FirstTouch,
     LastTouch,
     Position,
@@ -10,18 +17,26 @@ from adsbpc.attribution.models import (
     Uniform,
     credits_sql,
     journeys_of,
-    model_of,
+    plain_model,
 )
 
 __all__ = [
+    "COMPARED",
     "AttributionModel",
+    "CountSet",
+    "DistinctPublishers",
     "FirstTouch",
+    "FittedModel",
     "Journeys",
     "LastTouch",
     "Position",
     "TimeDecay",
     "Uniform",
+    "count_set",
     "credits_sql",
+    "fit_cells_sql",
+    "fit_of",
+    "fitted_model",
     "journeys_of",
-    "model_of",
+    "plain_model",
 ]

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from adsbpc.attribution.journeys import Journeys
+from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.spec import AttributionSection
 
 
 class AttributionModel(Protocol):
@@ -64,6 +64,20 @@ shares AS (
     whole_div({UNITS_PER_CONVERSION} * {weight}, journey_{weight}) AS credit_units
   FROM journeys
 )"""
+
+
+@dataclass(frozen=True)
+class DistinctPublishers:
+    """The same credit to every publisher of the journey, however often it is met: the Shapley value
+    of the game in which a conversion takes all of them (Zhao et al. 2018)."""
+
+    whole_journey: ClassVar[bool] = True
+
+    def shares_sql(self, publisher_count: int) -> str:
+        return f"""touched AS (
+  SELECT DISTINCT conversion_key, publisher_number, 1 AS met FROM touches
+),
+{_in_proportion("touched", "met")}"""
 
 
 @dataclass(frozen=True)
@@ -187,16 +201,17 @@ shares AS (
 )"""
 
 
-def model_of(section: AttributionSection) -> AttributionModel:
-    """The model that a campaign file asks for."""
+def plain_model(name: str, section: AttributionSection) -> AttributionModel:
+    """A model whose credits follow from a journey alone, with what the campaign file says of it."""
     models: dict[str, AttributionModel] = {
         "last_touch": LastTouch(),
         "first_touch": FirstTouch(),
         "uniform": Uniform(),
         "time_decay": TimeDecay(section.half_life),
         "position": Position(section.first_share, section.last_share),
+        "shapley_path": DistinctPublishers(),
     }
-    return models[section.model]
+    return models[name]
 
 
 def journeys_of(section: AttributionSection) -> Journeys:

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import attribute
+from adsbpc.campaign.fits import known_fit
 from adsbpc.campaign.plan import Plan, plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
@@ -27,7 +28,7 @@ from adsbpc.engines import Engine, open_engine
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Verification
 from adsbpc.mechanisms import guarantee_of, privacy_of
-from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Promise, Release, load_spec
+from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
 from adsbpc.model.slots import to_microseconds
 from adsbpc.privacy import SecureRandomness, epsilon_of, exact_rho
 from adsbpc.report import Report
@@ -127,12 +128,17 @@ class Campaign:
                     running = start(self.spec, self._ledger)
                 yield released
 
+    def fit(self) -> Fit | None:
+        """The public parameters that conversions are attributed with; None before they are there,
+        or for a model without any."""
+        return known_fit(self.spec, self._ledger)
+
     def rehearse(self, slot: int | None = None) -> Rehearsal:
         """Read and attribute the next slot, or another, without drawing or charging anything."""
         number = self.status().released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
-            events = attribute(self.spec, engine, number)
+            events = attribute(self.spec, engine, number, self.fit())
             return Rehearsal(number, events.conversions(), events.quarantined())
         finally:
             engine.close()

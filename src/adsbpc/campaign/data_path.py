@@ -7,9 +7,10 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from adsbpc.attribution import credits_sql, journeys_of, model_of
+from adsbpc.attribution import AttributionModel, FittedModel, credits_sql, journeys_of
 from adsbpc.campaign import books as book_folder
 from adsbpc.campaign import published
+from adsbpc.campaign.fits import model_at
 from adsbpc.contributions import (
     Books,
     EngineAccounts,
@@ -19,7 +20,7 @@ from adsbpc.contributions import (
 from adsbpc.engines import Engine
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, read_events, source_files
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
 
 # Credits are written as multiples of this part, rounded down: their sums are exact in floating
 # point, so the credits of a conversion never add up to more than 1.
@@ -28,16 +29,38 @@ _CREDIT_PARTS = 2**40
 _TABLES = count(1)
 
 
-def attribute(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> EventTables:
-    """Read the events and define the view `credits`: of all slots, or of one."""
+def attribute(
+    spec: CampaignSpec, engine: Engine, slot: int | None = None, fit: Fit | None = None
+) -> EventTables:
+    """Read the events and define the view `credits`: of all slots, or of one. Slots that the fit
+    does not serve, or all of them where there is none yet, are attributed with the fallback."""
     events = read_events(spec, engine, slot)
+    if slot is not None:
+        engine.view("credits", _credits_of(spec, events, model_at(spec, slot, fit)[1]))
+        return events
+    last = spec.campaign.slots
+    first_model, last_model = (model_at(spec, each, fit)[1] for each in (1, last))
+    if first_model == last_model:
+        engine.view("credits", _credits_of(spec, events, last_model))
+        return events
+    assert spec.attribution.fit is not None
+    fitted_from = spec.attribution.fit.slots
+    engine.view("credits_before_fit", _credits_of(spec, events, first_model))
+    engine.view("credits_after_fit", _credits_of(spec, events, last_model))
     engine.view(
         "credits",
-        credits_sql(
-            model_of(spec.attribution), journeys_of(spec.attribution), events.publisher_count
-        ),
+        f"""SELECT * FROM credits_before_fit WHERE slot <= {fitted_from}
+UNION ALL
+SELECT * FROM credits_after_fit WHERE slot > {fitted_from}""",
     )
     return events
+
+
+def _credits_of(spec: CampaignSpec, events: EventTables, model: AttributionModel) -> str:
+    if isinstance(model, FittedModel):
+        for name, columns in model.tables().items():
+            events.engine.numbers(name, columns)
+    return credits_sql(model, journeys_of(spec.attribution), events.publisher_count)
 
 
 @contextmanager

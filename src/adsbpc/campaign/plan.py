@@ -11,6 +11,7 @@ from adsbpc.mechanisms import (
     AdsBPC,
     Mechanism,
     expected_errors,
+    guarantee_of,
     privacy_of,
     rho_for_targets,
     split_of,
@@ -74,13 +75,14 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     mechanism = plan_anew(spec)
     bounds, fixed, usual = _bound_of(mechanism, spec)
     bound = fixed or bound or usual
-    scope_rho = mechanism.guarantee.rho
+    guarantee = guarantee_of(spec)
+    scope_rho = guarantee.rho
     if privacy.scope_rho is not None:
         scope_rho = exact_rho(privacy.scope_rho)
     return Plan(
         Promise(
-            mechanism.guarantee,
-            epsilon_of(mechanism.guarantee.rho, privacy.delta),
+            guarantee,
+            epsilon_of(guarantee.rho, privacy.delta),
             privacy.delta,
             scope_rho,
             epsilon_of(scope_rho, privacy.delta),

@@ -7,11 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from adsbpc.campaign.fits import declared_fit_hash
 from adsbpc.errors import LedgerError, WorkloadError
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
+from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.spec import AttributionSection, CampaignSection
+from adsbpc.model.spec import CampaignSection
 
 _SECTIONS: dict[str, type[BaseModel]] = {
     "campaign": CampaignSection,
@@ -43,6 +45,7 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         "user_id of impressions": spec.events.impression_columns.user_id,
         "user_id of conversions": spec.events.conversion_columns.user_id,
         "queries of the matrix": _matrix(spec),
+        "parameters of the attribution": declared_fit_hash(spec),
     }
     return promise
 

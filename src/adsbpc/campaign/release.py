@@ -13,6 +13,7 @@ from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import accounted, attribute, contributed
+from adsbpc.campaign.fits import fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.planning import plan_again, plan_anew, stored_plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
@@ -28,7 +29,7 @@ from adsbpc.mechanisms import (
     guarantee_of,
     privacy_of,
 )
-from adsbpc.model import CampaignSpec, ChargeLine, Release
+from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Release
 from adsbpc.privacy import Randomness, exact_rho
 from adsbpc.report.tabular import Tabular
 
@@ -165,8 +166,9 @@ def release_slot(
             f"Release that one first, or everything up to {slot} with --through"
         )
 
-    # 2. and 3. Read the slot's events, set bad rows aside, attribute.
-    events = attribute(spec, engine(), slot)
+    # 2. and 3. Read the slot's events, set bad rows aside, attribute with what is public by now.
+    fit = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
+    events = attribute(spec, engine(), slot, known_fit(spec, ledger))
     read, bad = events.conversions(), events.quarantined()
 
     # 4. and 5. Contributions on the integer grid; what is kept of them for every publisher of the
@@ -174,7 +176,7 @@ def release_slot(
     drawn, step = _draw(running, state, engine(), randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    text, ours = ledger.commit(_release(running, drawn), step, running.opening)
+    text, ours = ledger.commit(_release(running, drawn, fit), step, running.opening)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 
@@ -198,8 +200,12 @@ def _draw(
     return drawn, {**personal.last_step(), "books": sealed}
 
 
-def _release(running: Running, drawn: SlotRelease) -> Release:
+def _release(running: Running, drawn: SlotRelease, fit: tuple[Fit, Charge] | None) -> Release:
     spec = running.spec
+    charges = drawn.charges if fit is None else (*drawn.charges, fit[1])
+    attribution = None
+    if spec.attribution.fit is not None:
+        attribution = model_at(spec, drawn.slot, known_fit(spec, running.ledger))[0]
     starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
     return Release(
         scope=spec.campaign.scope,
@@ -216,9 +222,11 @@ def _release(running: Running, drawn: SlotRelease) -> Release:
         values=drawn.values,
         randomness=drawn.randomness,
         charges=tuple(
-            ChargeLine(charge.part, float(charge.rho), charge.pico_rho) for charge in drawn.charges
+            ChargeLine(charge.part, float(charge.rho), charge.pico_rho) for charge in charges
         ),
         estimates=drawn.answers,
         slot_totals=drawn.slot_totals,
         running_totals=drawn.running_totals,
+        attribution=attribution,
+        fit=None if fit is None else fit[0],
     )

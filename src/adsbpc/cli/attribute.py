@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from adsbpc.campaign import attribute, check_targets, write_credits
+from adsbpc.campaign import Campaign, attribute, check_targets, write_credits
 from adsbpc.cli.console import notes
 from adsbpc.cli.quarantine import as_objects, note_quarantine
 from adsbpc.engines import open_engine
-from adsbpc.model import load_spec
 
 
 def run(file: Path, out: Path, quarantine: Path | None, as_json: bool) -> None:
-    spec = load_spec(file)
+    campaign = Campaign.load(file)
+    spec = campaign.spec
     targets = [out] if quarantine is None else [out, quarantine]
     check_targets(targets, spec, file)
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
         with notes().status(f"Reading events on {engine.name}"):
-            events = attribute(spec, engine)
+            events = attribute(spec, engine, fit=campaign.fit())
         with notes().status(f"Attributing ({spec.attribution.model})"):
             rows = write_credits(engine, out)
         with notes().status("Counting quarantined rows"):

@@ -4,6 +4,7 @@ from adsbpc.contributions.array_accounts import ArrayAccounts, CellIndex
 from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.contributions.engine import EngineContributions, contributions_sql
 from adsbpc.contributions.engine_accounts import Books, EngineAccounts
+from adsbpc.contributions.fit_counts import engine_counts
 from adsbpc.contributions.interface import Accounts, Contributions
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "EngineAccounts",
     "EngineContributions",
     "contributions_sql",
+    "engine_counts",
 ]

@@ -14,7 +14,7 @@ each engine defines when it opens:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -56,6 +56,9 @@ class Engine(Protocol):
 
     def table(self, name: str, sql: str, row_key: str | None = None) -> None:
         """Compute a temporary table, with a unique BIGINT column per row if one is named."""
+
+    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+        """Define a small temporary table of BIGINT columns."""
 
     def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
         """Run a query whose answer is small."""

@@ -103,6 +103,14 @@ class DuckDBEngine:
             name, f"CREATE OR REPLACE TEMP TABLE {name} AS {numbered if row_key else sql}"
         )
 
+    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+        import pyarrow as pa
+
+        given = pa.table({key: pa.array(list(c), pa.int64()) for key, c in columns.items()})
+        self._connection.register("given_numbers", given)
+        self.table(name, "SELECT * FROM given_numbers")
+        self._connection.unregister("given_numbers")
+
     def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
         return self._execute(step, sql).fetchall()
 

@@ -144,6 +144,11 @@ class SparkEngine:
         frame.createOrReplaceTempView(name)
         self._kept[name] = frame
 
+    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+        schema = ", ".join(f"{key} BIGINT" for key in columns)
+        listed = list(zip(*columns.values(), strict=True))
+        self._session.createDataFrame(listed, schema).createOrReplaceTempView(name)
+
     def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
 
         try:

@@ -42,7 +42,8 @@ class Source:
 
 
 def resolve_source(location: str, directory: Path, key: str) -> Source:
-    """Turn `[events] impressions = "..."` into files or a table name."""
+    """Turn `[events] impressions = "..."`, whose `key` is "[events] impressions", into files or a
+    table name."""
     if "://" in location:
         file_format = "csv" if location.endswith(_CSV) else "parquet"
         base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None
@@ -56,10 +57,10 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
     if path.is_dir():
         pattern = str(Path(glob.escape(str(path))) / "**" / "*.parquet")
     files = tuple(sorted(f for f in glob.glob(pattern, recursive=True) if Path(f).is_file()))
-    narrow = f"Narrow the pattern of [events] {key}."
+    narrow = f"Narrow the pattern of {key}."
     if not files:
         raise SourceError(
-            str(path), "no file", "at least one", f"Check [events] {key} in the campaign file."
+            str(path), "no file", "at least one", f"Check {key} in the campaign file."
         )
     for file in files:
         if not file.endswith((".parquet", *_CSV)):

@@ -47,6 +47,7 @@ class EventTables:
 
     engine: Engine
     publisher_count: int
+    text_users: bool
 
     def quarantined(self) -> dict[tuple[str, str], int]:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
@@ -68,11 +69,14 @@ class EventTables:
         self.engine.write_parquet("write quarantine", "SELECT * FROM quarantine", path)
 
 
-def read_events(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> EventTables:
-    """Open, check and lay out a campaign's events: all slots, or the conversions of one."""
+def read_events(
+    spec: CampaignSpec, engine: Engine, slot: int | None = None, through: int | None = None
+) -> EventTables:
+    """Open, check and lay out a campaign's events: those of all slots, of one, or of all up to
+    one."""
     impressions, conversions = _open_sources(spec, engine)
     lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
-    last_slot = spec.campaign.slots
+    last_slot = through or spec.campaign.slots
     if slot is not None and not 1 <= slot <= last_slot:
         raise SpecError(f"slot = {slot}: expected a number from 1 to {last_slot}")
     slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
@@ -102,13 +106,13 @@ def read_events(spec: CampaignSpec, engine: Engine, slot: int | None = None) -> 
     ((publisher_count,),) = engine.rows("count publishers", "SELECT count(*) FROM publishers")
     engine.view("clean_impressions", _impressions(first_moment, last_moment, publisher_count))
     engine.table("clean_conversions", _conversions(spec, slots), row_key="conversion_key")
-    return EventTables(engine, publisher_count)
+    return EventTables(engine, publisher_count, conversions.text_users)
 
 
 def source_files(spec: CampaignSpec) -> set[Path]:
     """The local files that a campaign reads."""
     sources = [
-        resolve_source(location, spec.directory, key)
+        resolve_source(location, spec.directory, f"[events] {key}")
         for key, location in (
             ("impressions", spec.events.impressions),
             ("conversions", spec.events.conversions),
@@ -127,7 +131,7 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
     ):
-        source = resolve_source(location, spec.directory, name)
+        source = resolve_source(location, spec.directory, f"[events] {name}")
         schemas = source.describe(engine)
         asked_for = columns.model_fields_set | (
             {"value"} if name == "conversions" and spec.campaign.metric == "value" else set()

@@ -5,8 +5,10 @@ from adsbpc.mechanisms.interface import SlotRelease
 from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
 from adsbpc.mechanisms.personal_planning import planned_personal
 from adsbpc.mechanisms.planning import (
+    FIT_PART,
     Mechanism,
     expected_errors,
+    fit_rho,
     guarantee_of,
     plan_mechanism,
     planned,
@@ -16,6 +18,7 @@ from adsbpc.mechanisms.planning import (
 )
 
 __all__ = [
+    "FIT_PART",
     "AdsBPC",
     "Mechanism",
     "PersonalBudget",
@@ -23,6 +26,7 @@ __all__ = [
     "SlotRelease",
     "State",
     "expected_errors",
+    "fit_rho",
     "guarantee_of",
     "plan_mechanism",
     "planned",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -38,6 +39,9 @@ from adsbpc.workloads.queries import Reals
 
 Mechanism = AdsBPC | PersonalBudget
 
+# The part of the budget, and the charge, of a fit of the attribution model.
+FIT_PART = "attribution fit"
+
 
 def guarantee_of(spec: CampaignSpec) -> Guarantee:
     """What the campaign promises."""
@@ -48,6 +52,23 @@ def guarantee_of(spec: CampaignSpec) -> Guarantee:
         assert privacy.epsilon is not None
         rho = rho_of(privacy.epsilon, privacy.delta)
     return Guarantee(rho, privacy.adjacency, spec.campaign.scope)
+
+
+def fit_rho(spec: CampaignSpec) -> Fraction:
+    """What a fit of the attribution model costs; 0 if the campaign makes none."""
+    fit = spec.attribution.fit
+    return Fraction(0) if fit is None or fit.rho is None else exact_rho(fit.rho)
+
+
+def _measured(spec: CampaignSpec) -> Guarantee:
+    """What is left for the mechanism after the fit."""
+    whole, fit = guarantee_of(spec), fit_rho(spec)
+    if fit >= whole.rho:
+        raise PrivacyError(
+            f"[attribution.fit] rho = {float(fit):g}: leaves nothing of the campaign's rho = "
+            f"{float(whole.rho):.6g} to measure with. Lower it; a twentieth is usual"
+        )
+    return replace(whole, rho=whole.rho - fit)
 
 
 def privacy_of(spec: CampaignSpec) -> PrivacySection:
@@ -83,10 +104,12 @@ def objective_of(section: WorkloadSection) -> Objective:
 
 def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     """The parts of the budget by what they buy; they add up to rho exactly."""
-    rho, privacy = guarantee_of(spec).rho, privacy_of(spec)
+    rho, privacy = _measured(spec).rho, privacy_of(spec)
     if privacy.mechanism == "personal-budget":
-        return split_personal(rho, privacy.personal_budget)
-    return split_budget(rho, privacy.adsbpc, spec.campaign.slots)
+        split = split_personal(rho, privacy.personal_budget)
+    else:
+        split = split_budget(rho, privacy.adsbpc, spec.campaign.slots)
+    return split | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
 
 
 def split_budget(rho: Fraction, section: AdsBPCSection, slots: int) -> dict[str, Fraction]:
@@ -140,11 +163,11 @@ def plan_mechanism(
     privacy, objective = privacy_of(spec), objective_of(spec.workload[0])
     if privacy.mechanism == "adsbpc":
         return planned(
-            guarantee_of(spec), privacy.adsbpc, workloads, objective, spec.reported_publishers,
+            _measured(spec), privacy.adsbpc, workloads, objective, spec.reported_publishers,
             spec.unit_value, slot_rho,
         )  # fmt: skip
     mechanism = planned_personal(
-        guarantee_of(spec), privacy.personal_budget, workloads, objective,
+        _measured(spec), privacy.personal_budget, workloads, objective,
         spec.reported_publishers, spec.unit_value, slot_rho, strategy,
     )  # fmt: skip
     return starting_from(mechanism, previous) if previous else mechanism

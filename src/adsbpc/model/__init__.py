@@ -1,5 +1,6 @@
 """The frozen vocabulary: campaign spec, slots, the integer grid."""
 
+from adsbpc.model.fit import Fit, ModelShare
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
 from adsbpc.model.release import ChargeLine, Estimate, Release
@@ -17,7 +18,9 @@ __all__ = [
     "Charge",
     "ChargeLine",
     "Estimate",
+    "Fit",
     "Guarantee",
+    "ModelShare",
     "Promise",
     "Release",
     "SlotGrid",

@@ -7,6 +7,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from adsbpc.model.fit import Fit
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -44,6 +46,8 @@ class Release(BaseModel):
     over the campaign; `histogram` counts users, if the slot looked. `estimates` answer the
     campaign's workload; `slot_totals` and `running_totals` are there whatever the workload, one
     for each publisher: this slot alone, and everything from the first slot to this one.
+    `attribution` is the model that this slot's conversions were attributed with, where a campaign
+    has a fitted one; `fit` is there in the release of the slot that made it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +69,8 @@ class Release(BaseModel):
     estimates: tuple[Estimate, ...]
     slot_totals: tuple[Estimate, ...]
     running_totals: tuple[Estimate, ...]
+    attribution: str | None = None
+    fit: Fit | None = None
 
     @model_validator(mode="after")
     def _has_what_its_mechanism_has(self) -> Self:

@@ -5,22 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from adsbpc.model.guarantee import PICO_RHO, Adjacency
+from adsbpc.model.guarantee import Adjacency
+from adsbpc.model.section import Moderate, Rho, Section
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-# Wide enough for any use, and narrow enough that no product of them leaves floating point.
-Moderate = Annotated[float, Field(ge=1e-6, le=1e6)]
 Part = Annotated[float, Field(ge=0.001, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AdsBPCSection(_Section):
+class AdsBPCSection(Section):
     """Parameters of AdsBPC; the defaults are the paper's, except that `histogram` tracks bounds.
 
     `shares` splits rho among measurement, first bounds and tracking.
@@ -51,7 +45,7 @@ class AdsBPCSection(_Section):
         return self
 
 
-class PersonalBudgetSection(_Section):
+class PersonalBudgetSection(Section):
     """Parameters of personal budgets.
 
     `heavy_user` is a public guess: how many conversions a person has in the campaign who converts
@@ -77,11 +71,11 @@ class PersonalBudgetSection(_Section):
         return self
 
 
-class PrivacySection(_Section):
+class PrivacySection(Section):
     """`scope_rho` is the budget of the whole scope; this campaign's own if left out."""
 
-    rho: Moderate | None = None
-    scope_rho: Moderate | None = None
+    rho: Rho | None = None
+    scope_rho: Rho | None = None
     epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -93,16 +87,12 @@ class PrivacySection(_Section):
     def _one_budget(self) -> Self:
         if (self.rho is None) == (self.epsilon is None):
             raise ValueError("give either rho, or epsilon and delta")
-        for key in ("rho", "scope_rho"):
-            budget = getattr(self, key)
-            if budget is not None and (Fraction(str(budget)) * PICO_RHO).denominator != 1:
-                raise ValueError(f"{key} = {budget}: expected at most twelve decimals")
         if self.epsilon is not None and "delta" not in self.model_fields_set:
             raise ValueError("epsilon needs delta, for example delta = 1e-6")
         return self
 
 
-class WorkloadSection(_Section):
+class WorkloadSection(Section):
     """Questions that are answered. The first workload of a file shapes the noise."""
 
     queries: Literal["prefix", "sliding", "slot", "ranges", "matrix"] = "prefix"

@@ -3,70 +3,27 @@
 from __future__ import annotations
 
 import tomllib
-import unicodedata
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.model.durations import MICROSECONDS_PER_HOUR, duration_text, parse_duration
+from adsbpc.model.attribution_spec import AttributionSection
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
 
-
-def _known_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError('expected an IANA time zone, for example "Europe/Berlin"') from None
-    return name
-
-
-def _printable(name: str) -> str:
-    if not name.isprintable():
-        raise ValueError("expected no line breaks or other control characters")
-    return name
-
-
-def _one_spelling(name: str) -> str:
-    """Names that look the same are the same: a scope must not come twice by a space or accent."""
-    if name != name.strip():
-        raise ValueError("expected no spaces at its ends")
-    return unicodedata.normalize("NFC", name)
-
-
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
-Key = Annotated[Name, AfterValidator(_one_spelling)]
-Zone = Annotated[str, AfterValidator(_known_zone)]
-Duration = Annotated[
-    int, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
-]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-ModelName = Literal["last_touch", "first_touch", "uniform", "time_decay", "position"]
 EngineName = Literal["duckdb", "spark"]
 TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CampaignSection(_Section):
+class CampaignSection(Section):
     name: Key
     scope: Key = "default"
     advertiser: Name
@@ -93,7 +50,7 @@ class CampaignSection(_Section):
             raise ValueError(f"end = {end} is before start = {start}: correct one of them")
         days = (end - start).days + 1
         if content.get("slot") == "1h" and isinstance(zone := content.get("timezone", "UTC"), str):
-            edges = SlotGrid(start, days, "1d", _known_zone(zone)).boundaries
+            edges = SlotGrid(start, days, "1d", known_zone(zone)).boundaries
             days = (edges[-1] - edges[0]) // MICROSECONDS_PER_HOUR
         return {**{key: content[key] for key in content if key != "end"}, "slots": days}
 
@@ -123,7 +80,7 @@ class CampaignSection(_Section):
         return SlotGrid(self.start, self.slots, self.slot, self.timezone)
 
 
-class ImpressionColumns(_Section):
+class ImpressionColumns(Section):
     user_id: Name = "user_id"
     publisher_id: Name = "publisher_id"
     advertiser_id: Name = "advertiser_id"
@@ -132,7 +89,7 @@ class ImpressionColumns(_Section):
     event_id: Name = "event_id"
 
 
-class ConversionColumns(_Section):
+class ConversionColumns(Section):
     user_id: Name = "user_id"
     advertiser_id: Name = "advertiser_id"
     timestamp: Name = "timestamp"
@@ -142,7 +99,7 @@ class ConversionColumns(_Section):
     arrived_at: Name = "arrived_at"
 
 
-class EventsSection(_Section):
+class EventsSection(Section):
     impressions: Name
     conversions: Name
     engine: EngineName = "duckdb"
@@ -154,49 +111,17 @@ class EventsSection(_Section):
     conversion_columns: ConversionColumns = ConversionColumns()
 
 
-class AttributionSection(_Section):
-    model: ModelName = "last_touch"
-    click_lookback: Duration = parse_duration("30d")
-    view_lookback: Duration = parse_duration("1d")
-    max_touches: Annotated[int, Field(ge=1, le=1_000)] = 50
-    half_life: Duration = parse_duration("7d")
-    first_share: Share = 0.4
-    last_share: Share = 0.4
-
-    @model_validator(mode="after")
-    def _parameters_belong_to_the_model(self) -> Self:
-        owners = {"half_life": "time_decay", "first_share": "position", "last_share": "position"}
-        for key, owner in owners.items():
-            if key in self.model_fields_set and self.model != owner:
-                raise ValueError(
-                    f'{key} belongs to model = "{owner}", but model is "{self.model}": '
-                    f'remove {key} or set model = "{owner}"'
-                )
-        if self.half_life == 0:
-            raise ValueError("half_life must be longer than zero")
-        if self.first_share + self.last_share > 1:
-            raise ValueError(
-                f"first_share + last_share = {self.first_share + self.last_share:g}, "
-                "but the shares of one conversion must not pass 1: lower one of them"
-            )
-        return self
-
-    @property
-    def longest_lookback(self) -> int:
-        return max(self.click_lookback, self.view_lookback)
+class EngineSection(Section):
+    options: dict[str, str | int | bool] = Field(default={})
 
 
-class EngineSection(_Section):
-    options: dict[str, str | int | bool] = {}
-
-
-class LedgerSection(_Section):
+class LedgerSection(Section):
     """A SQLite file beside the campaign file, or a URL that starts with postgresql://."""
 
     location: Name = "adsbpc-ledger.sqlite"
 
 
-class CampaignSpec(_Section):
+class CampaignSpec(Section):
     """One campaign file. `directory` is where its relative paths start."""
 
     campaign: CampaignSection
@@ -207,6 +132,16 @@ class CampaignSpec(_Section):
     engine: EngineSection = EngineSection()
     ledger: LedgerSection = LedgerSection()
     directory: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="after")
+    def _the_fit_serves_a_slot(self) -> Self:
+        fit = self.attribution.fit
+        if fit is not None and fit.slots is not None and fit.slots >= self.campaign.slots:
+            raise ValueError(
+                f"[attribution.fit] slots = {fit.slots}: the fit serves the slots after it, and "
+                f"the campaign has {self.campaign.slots}. Lower it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:

@@ -17,6 +17,7 @@ from adsbpc.privacy.accounting import (
     pure_epsilon,
     rho_of,
 )
+from adsbpc.privacy.counts import COUNT_UNITS, full_weight, user_weight
 from adsbpc.privacy.filter import (
     LARGEST_CELL,
     LIMIT,
@@ -31,6 +32,7 @@ from adsbpc.privacy.filter import (
 from adsbpc.privacy.gaussian import (
     Noisy,
     NoisyRow,
+    noisy_counts,
     noisy_histogram,
     noisy_row,
     noisy_totals,
@@ -43,11 +45,13 @@ from adsbpc.privacy.sensitivity import (
     filtered_squared,
     histogram_squared,
     totals_squared,
+    weighed_squared,
 )
 from adsbpc.privacy.sparse_vector import SparseVector, sparse_vector_scales
 from adsbpc.privacy.strategies import Strategy, identity, optimised, square_root, toeplitz
 
 __all__ = [
+    "COUNT_UNITS",
     "LARGEST_CELL",
     "LIMIT",
     "MOST_COLUMNS",
@@ -71,11 +75,13 @@ __all__ = [
     "exponential_cost",
     "exponential_epsilon",
     "filtered_squared",
+    "full_weight",
     "gaussian_cost",
     "gaussian_scale",
     "histogram_squared",
     "identity",
     "largest_parts",
+    "noisy_counts",
     "noisy_histogram",
     "noisy_row",
     "noisy_totals",
@@ -90,4 +96,6 @@ __all__ = [
     "toeplitz",
     "totals_squared",
     "unbounded_quantile",
+    "user_weight",
+    "weighed_squared",
 ]

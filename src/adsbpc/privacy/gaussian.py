@@ -14,9 +14,15 @@ import numpy as np
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
+from adsbpc.privacy.counts import COUNT_UNITS
 from adsbpc.privacy.filter import LIMIT
 from adsbpc.privacy.randomness import LARGEST_SCALE, Integers, Randomness, check_scale
-from adsbpc.privacy.sensitivity import filtered_squared, histogram_squared, totals_squared
+from adsbpc.privacy.sensitivity import (
+    filtered_squared,
+    histogram_squared,
+    totals_squared,
+    weighed_squared,
+)
 
 # Larger totals are cut off here, which leaves room for noise: a sum that wrapped around would show
 # the exact total. Cutting moves no two totals further apart, so the sensitivity stays, and unlike
@@ -58,6 +64,16 @@ def noisy_histogram(
     Formal guarantee: rho-zCDP.
     """
     return _noisy(counts, histogram_squared(adjacency), rho, randomness)
+
+
+def noisy_counts(
+    counts: Sequence[int] | Integers, rho: Fraction, adjacency: Adjacency, randomness: Randomness
+) -> Noisy:
+    """Sums of users' weighed vectors, zeros included, for a set of cells that was declared.
+
+    Formal guarantee: rho-zCDP, given that each user adds a vector >= 0 of L2 norm <= COUNT_UNITS.
+    """
+    return _noisy(counts, weighed_squared(adjacency, COUNT_UNITS), rho, randomness)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,16 @@ def histogram_squared(adjacency: Adjacency) -> int:
     return 2 if adjacency is Adjacency.SUBSTITUTE else 1
 
 
+def weighed_squared(adjacency: Adjacency, norm: int) -> int:
+    """Squared L2 sensitivity of a sum of users' vectors >= 0, each with L2 norm <= norm.
+
+    Adding a user adds such a vector. Substituting one moves the sum by x - x', whose square is
+    ||x||^2 + ||x'||^2 - 2 x x', and x x' >= 0.
+    """
+    check_bound(norm)
+    return 2 * norm**2 if adjacency is Adjacency.SUBSTITUTE else norm**2
+
+
 def filtered_squared(adjacency: Adjacency, limit: int) -> int:
     """Squared L2 sensitivity of all rows of a strategy together, where each user's filter keeps
     || B z ||^2 <= limit.

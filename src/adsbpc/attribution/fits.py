@@ -1,0 +1,125 @@
+"""From counts to a fit that can be published, and from a fit to its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adsbpc.attribution.comparison import model_shares
+from adsbpc.attribution.counts import CountSet
+from adsbpc.attribution.estimation import EFFECT_PARTS, RATE_PARTS, Counted, estimate
+from adsbpc.attribution.fitted import (
+    CoalitionRatesInOrder,
+    CoalitionUnits,
+    FittedModel,
+    LogisticEffects,
+    PairWeights,
+    PublisherWeights,
+)
+from adsbpc.errors import SpecError
+from adsbpc.model.fit import Fit, ModelShare
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+
+Integers = NDArray[np.int64]
+
+# So many times noise is added once more, to see how far it moves the shares of a comparison.
+_REDRAWN = 16
+
+
+def fit_of(
+    model: str,
+    order: int,
+    publishers: tuple[str, ...],
+    slots: int,
+    counts: CountSet,
+    values: Integers,
+    full_weight: int,
+    scale: float,
+    redraw: Callable[[float, int], Integers],
+) -> Fit:
+    """A fit from counts with noise of `scale`, in units of which a short journey has `full_weight`.
+
+    `redraw` gives noise of a scale that hides nobody: it only shows how sure a comparison is.
+    """
+    counted = Counted(counts, values / full_weight, scale / full_weight)
+    shares = model_shares(counted)
+    spread: dict[tuple[str, int], list[float]] = {key: [] for key in shares}
+    for _ in range(_REDRAWN if shares and scale > 0 else 0):
+        moved = counted.values + redraw(scale, len(values)) / full_weight
+        for key, share in model_shares(Counted(counts, moved, counted.noise)).items():
+            spread[key].append(share - shares[key])
+    return Fit.model_validate(
+        {
+            "model": model,
+            "order": order,
+            "publishers": publishers,
+            "counts": counts.name,
+            "slots": slots,
+            "full_weight": full_weight,
+            "scale": scale,
+            "values": tuple(int(value) for value in values),
+            "parameters": estimate(model, order, counted),
+            "comparison": tuple(
+                ModelShare(
+                    name,
+                    publishers[player],
+                    share,
+                    float(np.sqrt(np.mean(np.square(spread[name, player] or [0.0])))),
+                )
+                for (name, player), share in shares.items()
+            ),
+        }
+    )
+
+
+def fitted_model(fit: Fit) -> FittedModel:
+    """The model of a fit, which may come from a file: its parameters are checked."""
+    players = len(fit.publishers)
+
+    def numbers(name: str, count: int, least: int, most: int) -> tuple[int, ...]:
+        found = fit.parameters.get(name)
+        if found is None or len(found) != count:
+            raise SpecError(
+                f"parameters of {fit.model}: {name} has {len(found or ())} numbers, and "
+                f"{players} publishers need {count}. Write the file with adsbpc fit"
+            )
+        wrong = [number for number in found if not least <= number <= most]
+        if wrong:
+            raise SpecError(
+                f"parameters of {fit.model}: {name} has {wrong[0]}, outside {least} to {most}. "
+                "Write the file with adsbpc fit"
+            )
+        return found
+
+    match fit.model:
+        case "incremental_value" | "markov":
+            return PublisherWeights(fit.publishers, numbers("weights", players, 0, RATE_PARTS))
+        case "probabilistic":
+            return PairWeights(
+                fit.publishers,
+                numbers("rates", players, 0, RATE_PARTS),
+                numbers("added", players**2, -2 * RATE_PARTS, RATE_PARTS),
+            )
+        case "logistic":
+            most = 8 * EFFECT_PARTS
+            return LogisticEffects(fit.publishers, numbers("effects", players + 1, -most, most))
+        case "shapley":
+            empty = CoalitionUnits(fit.publishers, ())
+            count = sum(len(members) for members in empty.coalitions)
+            model = CoalitionUnits(fit.publishers, numbers("units", count, 0, UNITS_PER_CONVERSION))
+            _check_sums(model)
+            return model
+        case _:
+            count = 1 + len(CoalitionRatesInOrder(fit.publishers, ()).coalitions)
+            return CoalitionRatesInOrder(fit.publishers, numbers("rates", count, 0, RATE_PARTS))
+
+
+def _check_sums(model: CoalitionUnits) -> None:
+    for members in model.coalitions:
+        if sum(model.of(members)) > UNITS_PER_CONVERSION:
+            raise SpecError(
+                f"parameters of shapley: the units of publishers {members} add up to more than a "
+                f"conversion's {UNITS_PER_CONVERSION}. Write the file with adsbpc fit"
+            )
