@@ -3,7 +3,7 @@ need."""
 
 from adsbpc.attribution.comparison import COMPARED
 from adsbpc.attribution.counts import CountSet, count_set
-from adsbpc.attribution.fit_journeys import fit_cells_sql
+from adsbpc.attribution.fit_journeys import fit_cells_sql, fit_users_sql
 from adsbpc.attribution.fits import fit_of, fitted_model
 from adsbpc.attribution.fitted import FittedModel
 from adsbpc.attribution.journeys import Journeys
@@ -36,6 +36,7 @@ __all__ = [
     "credits_sql",
     "fit_cells_sql",
     "fit_of",
+    "fit_users_sql",
     "fitted_model",
     "journeys_of",
     "plain_model",

@@ -65,7 +65,7 @@ class CountSet:
         raise NotImplementedError
 
     def steps_sql(self) -> str:
-        """Named steps from `fit_touches` to `fit_cells` (user_id, cell, amount)."""
+        """Named steps from `fit_touches` to `fit_cells` (user_key, cell, amount)."""
         raise NotImplementedError
 
 
@@ -118,15 +118,15 @@ class Coalitions(CountSet):
         if self.largest < self.players:
             latest = f"WHERE recency <= {self.largest}"
         return f"""fit_members AS (
-  SELECT user_id, converted, publisher_index, row_number() OVER (
-      PARTITION BY user_id ORDER BY max(touch_order) DESC) AS recency
-  FROM fit_touches GROUP BY user_id, converted, publisher_index
+  SELECT user_key, converted, publisher_index, row_number() OVER (
+      PARTITION BY user_key ORDER BY max(touch_order) DESC) AS recency
+  FROM fit_touches GROUP BY user_key, converted, publisher_index
 ),
 fit_cells AS (
-  SELECT user_id, 2 * CAST(sum(CAST(1 AS BIGINT) << publisher_index) AS BIGINT) + converted AS cell,
+  SELECT user_key, 2 * CAST(sum(CAST(1 AS BIGINT) << publisher_index) AS BIGINT) + converted AS cell,
     1 AS amount
   FROM fit_members {latest}
-  GROUP BY user_id, converted
+  GROUP BY user_key, converted
 )"""
 
 
@@ -156,18 +156,18 @@ class Pairs(CountSet):
 
     def steps_sql(self) -> str:
         return f"""fit_members AS (
-  SELECT DISTINCT user_id, converted, publisher_index FROM fit_touches
+  SELECT DISTINCT user_key, converted, publisher_index FROM fit_touches
 ),
 fit_cells AS (
-  SELECT one.user_id,
+  SELECT one.user_key,
     2 * (1 + CAST(one.publisher_index AS BIGINT) * {self.players} + other.publisher_index)
       + one.converted AS cell,
     1 AS amount
   FROM fit_members AS one
   JOIN fit_members AS other
-    ON other.user_id = one.user_id AND other.publisher_index >= one.publisher_index
+    ON other.user_key = one.user_key AND other.publisher_index >= one.publisher_index
   UNION ALL
-  SELECT DISTINCT user_id, CAST(converted AS BIGINT) AS cell, 1 AS amount FROM fit_touches
+  SELECT DISTINCT user_key, CAST(converted AS BIGINT) AS cell, 1 AS amount FROM fit_touches
 )"""
 
 
@@ -230,7 +230,7 @@ class Transitions(CountSet):
                 return "publisher_index + 1"
             return (
                 f"coalesce(lag(publisher_index, {back}) OVER "
-                "(PARTITION BY user_id ORDER BY touch_order) + 1, 0)"
+                "(PARTITION BY user_key ORDER BY touch_order) + 1, 0)"
             )
 
         def state(first: int) -> str:
@@ -241,32 +241,32 @@ class Transitions(CountSet):
             return "\n      + ".join(digits)
 
         return f"""fit_runs AS (
-  SELECT user_id, converted, publisher_index, touch_order,
-    lag(publisher_index) OVER (PARTITION BY user_id ORDER BY touch_order) AS before
+  SELECT user_key, converted, publisher_index, touch_order,
+    lag(publisher_index) OVER (PARTITION BY user_key ORDER BY touch_order) AS before
   FROM fit_touches
 ),
 fit_stages AS (
-  SELECT user_id, converted, publisher_index, touch_order FROM fit_runs
+  SELECT user_key, converted, publisher_index, touch_order FROM fit_runs
   WHERE before IS NULL OR before <> publisher_index
 ),
 fit_states AS (
-  SELECT user_id, converted,
-    row_number() OVER (PARTITION BY user_id ORDER BY touch_order) AS place,
-    lead(touch_order) OVER (PARTITION BY user_id ORDER BY touch_order) IS NULL AS is_last,
+  SELECT user_key, converted,
+    row_number() OVER (PARTITION BY user_key ORDER BY touch_order) AS place,
+    lead(touch_order) OVER (PARTITION BY user_key ORDER BY touch_order) IS NULL AS is_last,
     {state(0)} AS state,
     {state(1)} AS state_before
   FROM fit_stages
 ),
 fit_steps AS (
-  SELECT user_id,
+  SELECT user_key,
     2 * (CASE WHEN place > {self.order} THEN state_before ELSE 0 END * {self.states} + state)
       AS cell
   FROM fit_states WHERE place >= {self.order} OR is_last
   UNION ALL
-  SELECT user_id, 2 * state * {self.states} + converted AS cell FROM fit_states WHERE is_last
+  SELECT user_key, 2 * state * {self.states} + converted AS cell FROM fit_states WHERE is_last
 ),
 fit_cells AS (
-  SELECT user_id, cell, count(*) AS amount FROM fit_steps GROUP BY user_id, cell
+  SELECT user_key, cell, count(*) AS amount FROM fit_steps GROUP BY user_key, cell
 )"""
 
 

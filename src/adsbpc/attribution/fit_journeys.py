@@ -12,34 +12,44 @@ from adsbpc.attribution.counts import HOLDOUT, CountSet
 from adsbpc.attribution.journeys import Journeys
 
 
-def fit_cells_sql(counts: CountSet, journeys: Journeys, starts_at: int) -> str:
-    """Named steps from the event tables to `all_cells` (user_id, cell, amount): what each user adds
-    to a set of counts, before it is weighed."""
-    held_out, everybody = "", "SELECT user_id, cell, amount FROM fit_cells"
+def fit_users_sql(counts: CountSet, journeys: Journeys, starts_at: int) -> str:
+    """Users with a journey, for the table `fit_users`, which gets a column user_key: windows and
+    sums over a number cost half of those over ids."""
+    everybody = "fit_ends"
+    held_out = "FALSE"
     if counts.holdout:
-        held_out = "WHERE user_id NOT IN (SELECT user_id FROM holdout_users)"
-        everybody += f"""
-  UNION ALL
-  SELECT holdout_users.user_id,
-    {2 * HOLDOUT} + CASE WHEN fit_ends.converted = 1 THEN 1 ELSE 0 END AS cell, 1 AS amount
-  FROM holdout_users LEFT JOIN fit_ends ON fit_ends.user_id = holdout_users.user_id"""
-    return f"""fit_moments AS (
-  SELECT user_id, time_us AS converted_us, CAST(NULL AS BIGINT) AS touched_us
-  FROM clean_conversions AS conversions
-  UNION ALL
-  SELECT user_id, CAST(NULL AS BIGINT), time_us FROM clean_impressions AS impressions
+        held_out = "holdout_users.user_id IS NOT NULL"
+        everybody = "fit_ends FULL JOIN holdout_users ON holdout_users.user_id = fit_ends.user_id"
+    user = "coalesce(fit_ends.user_id, holdout_users.user_id)" if counts.holdout else "user_id"
+    return f"""WITH fit_converted AS (
+  SELECT user_id, min(time_us) AS converted_us FROM clean_conversions AS conversions
+  GROUP BY user_id
+),
+fit_touched AS (
+  SELECT user_id, max(time_us) AS touched_us, count(*) AS touches
+  FROM clean_impressions AS impressions GROUP BY user_id
 ),
 fit_ends AS (
-  SELECT user_id, coalesce(min(converted_us), max(touched_us) + 1) AS end_us,
-    CASE WHEN min(converted_us) IS NULL THEN 0 ELSE 1 END AS converted, count(*) AS events
-  FROM fit_moments GROUP BY user_id
+  SELECT coalesce(fit_touched.user_id, fit_converted.user_id) AS user_id,
+    coalesce(converted_us, touched_us + 1) AS end_us,
+    CASE WHEN converted_us IS NULL THEN 0 ELSE 1 END AS converted,
+    coalesce(touches, 0) > {journeys.max_touches} AS is_busy
+  FROM fit_touched FULL JOIN fit_converted ON fit_converted.user_id = fit_touched.user_id
 ),
-fit_users AS (
-  SELECT user_id, end_us, converted, events > {journeys.max_touches} AS is_busy
-  FROM fit_ends {held_out or "WHERE TRUE"} AND (converted = 1 OR end_us > {starts_at})
-),
-fit_found AS (
-  SELECT impressions.user_id, fit_users.converted, fit_users.is_busy,
+fit_everybody AS (
+  SELECT {user} AS user_id, end_us, coalesce(converted, 0) AS converted, is_busy,
+    {held_out} AS is_held_out
+  FROM {everybody}
+)
+SELECT * FROM fit_everybody
+WHERE is_held_out OR converted = 1 OR end_us > {starts_at}"""
+
+
+def fit_cells_sql(counts: CountSet, journeys: Journeys) -> str:
+    """Named steps from the event tables and `fit_users` to `all_cells` (user_key, cell, amount):
+    what each user adds to a set of counts, before it is weighed."""
+    return f"""fit_found AS (
+  SELECT fit_users.user_key, fit_users.converted, fit_users.is_busy,
     publishers.publisher_index, impressions.touch_order
   FROM clean_impressions AS impressions
   JOIN fit_users ON fit_users.user_id = impressions.user_id
@@ -48,19 +58,22 @@ fit_found AS (
       - CASE WHEN impressions.is_click THEN {journeys.click_lookback}
         ELSE {journeys.view_lookback} END
   JOIN publishers ON publishers.publisher_number = impressions.publisher_number
+  WHERE NOT fit_users.is_held_out
 ),
 fit_ranked AS (
-  SELECT user_id, converted, publisher_index, touch_order,
-    row_number() OVER (PARTITION BY user_id ORDER BY touch_order DESC) AS recency
+  SELECT user_key, converted, publisher_index, touch_order,
+    row_number() OVER (PARTITION BY user_key ORDER BY touch_order DESC) AS recency
   FROM fit_found WHERE is_busy
 ),
 fit_touches AS (
-  SELECT user_id, converted, publisher_index, touch_order FROM fit_found WHERE NOT is_busy
+  SELECT user_key, converted, publisher_index, touch_order FROM fit_found WHERE NOT is_busy
   UNION ALL
-  SELECT user_id, converted, publisher_index, touch_order FROM fit_ranked
+  SELECT user_key, converted, publisher_index, touch_order FROM fit_ranked
   WHERE recency <= (SELECT max(most) FROM (VALUES ({journeys.max_touches})) AS limits(most))
 ),
 {counts.steps_sql()},
 all_cells AS (
-  {everybody}
+  SELECT user_key, cell, amount FROM fit_cells
+  UNION ALL
+  SELECT user_key, {2 * HOLDOUT} + converted AS cell, 1 AS amount FROM fit_users WHERE is_held_out
 )"""

@@ -148,7 +148,7 @@ weighed AS (
 # The logistic curve from -16 to 16 in steps of 1/16, straight between them, in whole numbers.
 _CURVE_END = 16 * EFFECT_PARTS
 _CURVE_STEP = EFFECT_PARTS // 16
-_CURVE_PARTS = 2**40
+_CURVE_PARTS = 2**32
 
 
 def _curve() -> tuple[int, ...]:
@@ -162,7 +162,7 @@ CURVE = _curve()
 
 
 def curve_at(log_odds: int) -> int:
-    """The chance to convert at log odds in 1 / EFFECT_PARTS, in 1 / 2^40."""
+    """The chance to convert at log odds in 1 / EFFECT_PARTS, in 1 / 2^32."""
     place = min(max(log_odds, -_CURVE_END), _CURVE_END - 1) + _CURVE_END
     step, rest = divmod(place, _CURVE_STEP)
     return CURVE[step] + (CURVE[step + 1] - CURVE[step]) * rest // _CURVE_STEP
@@ -170,8 +170,13 @@ def curve_at(log_odds: int) -> int:
 
 @dataclass(frozen=True)
 class LogisticEffects(FittedModel):
-    """Credit in proportion to what a journey's chance to convert would lose without a publisher.
-    `effects` are log odds: of a user who saw nothing, then of each publisher."""
+    """Each publisher is credited with what a journey's chance to convert would lose without it, and
+    with an equal part of the chance that no publisher accounts for. `effects` are log odds: of a
+    user who saw nothing, then of each publisher.
+
+    Without the equal part, whether an effect lies just above or just below 0 would decide over all
+    of a conversion.
+    """
 
     publishers: tuple[str, ...]
     effects: tuple[int, ...]
@@ -207,13 +212,19 @@ compared AS (
     {clipped("log_odds")} AS with_it, {clipped("log_odds - effect")} AS without_it
   FROM effective
 ),
-weighed AS (
+chances AS (
   SELECT compared.conversion_key, compared.publisher_index, compared.names,
-    compared.journey_members,
-    greatest(0, {height("upper", "with_it")} - {height("lower", "without_it")}) AS weight
+    compared.journey_members, {height("upper", "with_it")} AS chance,
+    greatest(0, {height("upper", "with_it")} - {height("lower", "without_it")}) AS lost
   FROM compared
   JOIN model_curve AS upper ON upper.step = whole_div(compared.with_it, {_CURVE_STEP})
   JOIN model_curve AS lower ON lower.step = whole_div(compared.without_it, {_CURVE_STEP})
+),
+weighed AS (
+  SELECT conversion_key, publisher_index, names, journey_members,
+    lost * journey_members
+      + greatest(0, chance - sum(lost) OVER (PARTITION BY conversion_key)) AS weight
+  FROM chances
 ),
 {_in_proportion()}"""
 

@@ -29,7 +29,9 @@ def member_units(model: FittedModel, members: Sequence[int]) -> list[int]:
             whole = sum(model.effects[1 + member] for member in members) + model.effects[0]
             chance = curve_at(whole)
             without = [curve_at(whole - model.effects[1 + member]) for member in members]
-            return shared_units([max(0, chance - less) for less in without])
+            lost = [max(0, chance - less) for less in without]
+            rest = max(0, chance - sum(lost))
+            return shared_units([one * len(members) + rest for one in lost])
         case CoalitionUnits():
             return _mean_of_parts(model, members)
         case CoalitionRatesInOrder():

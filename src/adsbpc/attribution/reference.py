@@ -10,9 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from adsbpc.attribution.fitted import FittedModel
+from adsbpc.attribution.fitted_reference import member_units
 from adsbpc.attribution.journeys import Journeys
 from adsbpc.attribution.models import (
     AttributionModel,
+    DistinctPublishers,
     FirstTouch,
     LastTouch,
     Position,
@@ -65,7 +68,7 @@ def attribute(
         slot = grid.slot_of(conversion.arrived_us)
         if slot is None:
             continue
-        journey = _journey(conversion, seen[conversion.user_id], journeys)
+        journey = journey_before(conversion.time_us, seen[conversion.user_id], journeys)
         for publisher_id, units in _shares(journey, model).items():
             if units > 0:
                 credits.append(
@@ -74,14 +77,15 @@ def attribute(
     return sorted(credits)
 
 
-def _journey(
-    conversion: Conversion, impressions: list[Impression], journeys: Journeys
+def journey_before(
+    moment: int, impressions: list[Impression], journeys: Journeys
 ) -> list[Impression]:
+    """The touches of somebody who converts at a moment."""
     touches = [
         impression
         for impression in impressions
-        if impression.time_us < conversion.time_us
-        and conversion.time_us - impression.time_us <= journeys.lookback(impression.is_click)
+        if impression.time_us < moment
+        and moment - impression.time_us <= journeys.lookback(impression.is_click)
     ]
     touches.sort(key=lambda touch: (touch.time_us, touch.publisher_id))
     return touches[-journeys.max_touches :]
@@ -96,6 +100,11 @@ def _shares(journey: list[Impression], model: AttributionModel) -> dict[str, int
             return {publishers[-1]: UNITS_PER_CONVERSION}
         case FirstTouch():
             return {publishers[0]: UNITS_PER_CONVERSION}
+        case DistinctPublishers():
+            distinct = list(set(publishers))
+            return _proportional(distinct, [1] * len(distinct))
+        case FittedModel():
+            return _fitted(publishers, model)
         case Uniform():
             return _proportional(publishers, [1] * len(journey))
         case TimeDecay():
@@ -114,6 +123,21 @@ def _proportional(publishers: list[str], weights: list[int]) -> dict[str, int]:
         sums[publisher] += weight
     total = sum(weights)
     return {p: UNITS_PER_CONVERSION * weight // total for p, weight in sums.items()}
+
+
+def _fitted(publishers: list[str], model: FittedModel) -> dict[str, int]:
+    """Publishers outside the public list are one member, and share its credit."""
+    listed = model.publishers[:-1]
+    names: dict[int, list[str]] = {}
+    for publisher in dict.fromkeys(publishers):
+        place = listed.index(publisher) if publisher in listed else len(listed)
+        names.setdefault(place, []).append(publisher)
+    units = member_units(model, list(names))
+    return {
+        name: unit // len(shared)
+        for unit, shared in zip(units, names.values(), strict=True)
+        for name in shared
+    }
 
 
 def _by_position(publishers: list[str], model: Position) -> dict[str, int]:

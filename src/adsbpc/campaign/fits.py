@@ -12,7 +12,6 @@ from adsbpc.attribution import (
     AttributionModel,
     CountSet,
     count_set,
-    fit_cells_sql,
     fit_of,
     fitted_model,
     journeys_of,
@@ -51,8 +50,7 @@ def make_fit(spec: CampaignSpec, engine: Engine, randomness: Randomness) -> tupl
     events = read_events(spec, engine, through=fit.slots)
     if fit.holdout is not None:
         read_holdout(spec, events, fit.holdout)
-    cells = fit_cells_sql(counts, journeys_of(section), spec.grid.starts_at)
-    exact = engine_counts(engine, counts, cells)
+    exact = engine_counts(engine, counts, journeys_of(section), spec.grid.starts_at)
     noisy = noisy_counts(exact, fit_rho(spec), privacy_of(spec).adjacency, randomness)
     made = fit_of(
         section.model,

@@ -8,43 +8,43 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from adsbpc.attribution import CountSet
+from adsbpc.attribution import CountSet, Journeys, fit_cells_sql, fit_users_sql
 from adsbpc.contributions.interface import Integers
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.privacy import COUNT_UNITS, full_weight, user_weight
 
 
-def engine_counts(engine: Engine, counts: CountSet, cells_sql: str) -> Integers:
-    """Sums over users of what they add, times their weight, for every cell of the set.
-
-    `cells_sql` has named steps that end in `all_cells` (user_id, cell, amount).
-    """
+def engine_counts(engine: Engine, counts: CountSet, journeys: Journeys, starts_at: int) -> Integers:
+    """Sums over users of what they add, times their weight, for every cell of the set: of the
+    events that stand in the engine, in journeys that end at `starts_at` or later."""
     full = full_weight(counts.full_squared)
+    engine.table("fit_users", fit_users_sql(counts, journeys, starts_at), row_key="user_key")
     # `guess` comes from floating point and may be off by one; `fits` settles it in integers.
     found = engine.rows(
         f"counts of {counts.name}",
         f"""
-WITH {cells_sql},
+WITH {fit_cells_sql(counts, journeys)},
 norms AS (
-  SELECT user_id, CAST(sum(amount * amount) AS BIGINT) AS squared FROM all_cells GROUP BY user_id
+  SELECT user_key, CAST(sum(amount * amount) AS BIGINT) AS squared FROM all_cells GROUP BY user_key
 ),
 guessed AS (
-  SELECT user_id, squared,
+  SELECT user_key, squared,
     CAST(floor({COUNT_UNITS} / sqrt(CAST(squared AS DOUBLE))) AS BIGINT) AS guess
   FROM norms
 ),
 weights AS (
-  SELECT user_id, least({full}, CASE
+  SELECT user_key, least({full}, CASE
     WHEN {_fits("guess + 1")} THEN guess + 1
     WHEN {_fits("guess")} THEN guess
     ELSE guess - 1 END) AS weight
   FROM guessed
 )
 SELECT all_cells.cell, CAST(sum(all_cells.amount * weights.weight) AS BIGINT) AS total
-FROM all_cells JOIN weights ON weights.user_id = all_cells.user_id
+FROM all_cells JOIN weights ON weights.user_key = all_cells.user_key
 GROUP BY all_cells.cell""",
     )
+    engine.drop("fit_users")
     return _in_order(counts, found)
 
 
