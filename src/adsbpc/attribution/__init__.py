@@ -2,9 +2,9 @@
 need."""
 
 from adsbpc.attribution.comparison import COMPARED
-from adsbpc.attribution.counts import CountSet, count_set
+from adsbpc.attribution.counts import CountSet, count_set, set_name
 from adsbpc.attribution.fit_journeys import fit_cells_sql, fit_users_sql
-from adsbpc.attribution.fits import fit_of, fitted_model
+from adsbpc.attribution.fits import fit_again, fit_of, fitted_model
 from adsbpc.attribution.fitted import FittedModel
 from adsbpc.attribution.journeys import Journeys
 from adsbpc.attribution.models import (
@@ -34,10 +34,12 @@ __all__ = [
     "Uniform",
     "count_set",
     "credits_sql",
+    "fit_again",
     "fit_cells_sql",
     "fit_of",
     "fit_users_sql",
     "fitted_model",
     "journeys_of",
     "plain_model",
+    "set_name",
 ]

@@ -123,8 +123,8 @@ class Coalitions(CountSet):
   FROM fit_touches GROUP BY user_key, converted, publisher_index
 ),
 fit_cells AS (
-  SELECT user_key, 2 * CAST(sum(CAST(1 AS BIGINT) << publisher_index) AS BIGINT) + converted AS cell,
-    1 AS amount
+  SELECT user_key,
+    2 * CAST(sum(CAST(1 AS BIGINT) << publisher_index) AS BIGINT) + converted AS cell, 1 AS amount
   FROM fit_members {latest}
   GROUP BY user_key, converted
 )"""
@@ -268,6 +268,11 @@ fit_steps AS (
 fit_cells AS (
   SELECT user_key, cell, count(*) AS amount FROM fit_steps GROUP BY user_key, cell
 )"""
+
+
+def set_name(model: str) -> str:
+    """The name of the set that a model is fitted from."""
+    return count_set(model, 1, 1).name
 
 
 def count_set(

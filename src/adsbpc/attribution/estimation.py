@@ -87,7 +87,7 @@ class CoalitionRates(Counted):
         users = self.outcomes.sum(axis=1)
         expected = sigmoid(self.effects[0] + self.seen @ self.effects[1:])
         found = rate(self.outcomes[:, 1], users, expected, self.noise)
-        masks = (self.seen @ 2.0 ** np.arange(self.counts.players)).astype(np.int64)
+        masks = self.seen.astype(np.int64) @ (1 << np.arange(self.counts.players))
         return {0: self.baseline(), **dict(zip(masks.tolist(), found.tolist(), strict=True))}
 
     def shapley(self) -> list[Reals]:

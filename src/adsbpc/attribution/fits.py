@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.attribution.comparison import model_shares
-from adsbpc.attribution.counts import CountSet
+from adsbpc.attribution.counts import CountSet, count_set, set_name
 from adsbpc.attribution.estimation import EFFECT_PARTS, RATE_PARTS, Counted, estimate
 from adsbpc.attribution.fitted import (
     CoalitionRatesInOrder,
@@ -71,6 +71,28 @@ def fit_of(
                 for (name, player), share in shares.items()
             ),
         }
+    )
+
+
+def fit_again(fit: Fit, model: str, order: int) -> Fit:
+    """The fit of another model from the counts that were released: nobody is looked at again."""
+    if fit.counts is None or fit.counts != set_name(model):
+        have = f"counts of {fit.counts}" if fit.counts else "no counts"
+        raise SpecError(
+            f"model {model!r}: needs counts of {set_name(model)}, and the fit of {fit.model!r} has "
+            f"{have}. It needs a fit of its own"
+        )
+    players = len(fit.publishers)
+    sets = [count_set(model, order, players, holdout=holdout) for holdout in (False, True)]
+    counts = next((each for each in sets if len(each.cells) == len(fit.values)), None)
+    if counts is None:
+        raise SpecError(
+            f"model {model!r}, order {order}: the fit has {len(fit.values)} counts of another "
+            "order. Give the order of the fit"
+        )
+    counted = Counted(counts, np.array(fit.values) / fit.full_weight, fit.scale / fit.full_weight)
+    return fit.model_copy(
+        update={"model": model, "order": order, "parameters": estimate(model, order, counted)}
     )
 
 

@@ -29,17 +29,18 @@ def logistic_fit(seen: Reals, converting: Reals, users: Reals, noise: float) -> 
         slope = design.T @ (converting - users * predicted) - ridge * effects
         slope[0] += ridge[0] * effects[0]
         bend = (design * (users * predicted * (1 - predicted))[:, None]).T @ design
-        step = np.linalg.solve(_positive(bend, ridge), slope)
+        step = _newton_step(bend + np.diag(ridge), slope)
         effects = np.clip(effects + np.clip(step, -1.0, 1.0), -_LARGEST, _LARGEST)
         if np.abs(step).max() < 1e-10:
             break
     return effects
 
 
-def _positive(bend: Reals, ridge: Reals) -> Reals:
-    """Noise can make the likelihood bend the wrong way where there is little data."""
-    values, vectors = np.linalg.eigh(bend + np.diag(ridge))
-    return np.asarray(vectors @ np.diag(np.maximum(values, 1e-3)) @ vectors.T)
+def _newton_step(bend: Reals, slope: Reals) -> Reals:
+    """Noise can make the likelihood bend the wrong way, or not at all, where there is little
+    data."""
+    values, vectors = np.linalg.eigh(bend)
+    return np.asarray(vectors @ (vectors.T @ slope / np.maximum(values, 1e-3)))
 
 
 def sigmoid(x: Reals) -> Reals:

@@ -2,13 +2,15 @@
 
 from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
 from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
-from adsbpc.campaign.plan import ExpectedError, Plan, plan
+from adsbpc.campaign.plan import ExpectedError, FurtherModel, Plan, PlannedFit, plan
 from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
 
 __all__ = [
     "Campaign",
     "ExpectedError",
+    "FurtherModel",
     "Plan",
+    "PlannedFit",
     "Rehearsal",
     "Released",
     "Releases",

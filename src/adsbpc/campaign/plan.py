@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
+from adsbpc.attribution import COMPARED, set_name
+from adsbpc.campaign.fits import counts_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.mechanisms import (
     AdsBPC,
     Mechanism,
     expected_errors,
+    fit_rho,
     guarantee_of,
     privacy_of,
     rho_for_targets,
     split_of,
 )
 from adsbpc.model import CampaignSpec, Promise
-from adsbpc.privacy import epsilon_of, exact_rho
+from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
+from adsbpc.privacy import (
+    COUNT_UNITS,
+    epsilon_of,
+    exact_rho,
+    full_weight,
+    gaussian_scale,
+    weighed_squared,
+)
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.wording import promise_in_words
+
+# What a fit usually costs, of the budget to measure with.
+_USUAL_FIT = Fraction(1, 20)
 
 
 @dataclass(frozen=True)
@@ -32,12 +46,38 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
+class PlannedFit:
+    """A fit that the campaign will make: from which counts, how many, with how much noise on each,
+    in users; `slot` is the one that releases it, and `fallback` attributes up to it."""
+
+    model: str
+    counts: str
+    cells: int
+    noise: float
+    rho: Fraction
+    slot: int
+    fallback: str
+
+
+@dataclass(frozen=True)
+class FurtherModel:
+    """What it costs to compare with another model. `rho` is for figures of every slot, as accurate
+    as those planned: a release of their own. `shares` says whether the counts of the campaign's fit
+    show its shares over the fit's slots, which costs nothing."""
+
+    model: str
+    rho: Fraction
+    shares: bool
+
+
+@dataclass(frozen=True)
 class Plan(Tabular):
     """`queries` hold for the `bound` given, and grow in proportion to it: the conversions that one
     user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
     budgets. `bounds` says how it is found.
 
     `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
+    `fit` is there if the campaign fits its attribution model; `further_models` are all others.
     """
 
     promise: Promise
@@ -48,6 +88,8 @@ class Plan(Tabular):
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
     rho_for_targets: float | None
+    fit: PlannedFit | None
+    further_models: tuple[FurtherModel, ...]
 
     def columns(self) -> dict[str, list[Any]]:
         """The expected errors."""
@@ -94,7 +136,42 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
         mechanism.publishers,
         tuple(ExpectedError(*row) for row in expected_errors(mechanism, bound)),
         rho_for_targets(mechanism, spec, bound),
+        _planned_fit(spec),
+        _further_models(spec),
     )
+
+
+def _planned_fit(spec: CampaignSpec) -> PlannedFit | None:
+    section = spec.attribution
+    if section.fit is None or section.fit.slots is None:
+        return None
+    counts, rho = counts_of(spec), fit_rho(spec)
+    squared = weighed_squared(privacy_of(spec).adjacency, COUNT_UNITS)
+    noise = gaussian_scale(squared, rho) / full_weight(counts.full_squared)
+    return PlannedFit(
+        section.model,
+        counts.name,
+        len(counts.cells),
+        noise,
+        rho,
+        section.fit.slots,
+        section.fit.fallback,
+    )
+
+
+def _further_models(spec: CampaignSpec) -> tuple[FurtherModel, ...]:
+    """A model of the same counts needs no fit of its own."""
+    own, fit = spec.attribution, _planned_fit(spec)
+    measured = guarantee_of(spec).rho - fit_rho(spec)
+    found = []
+    for model in get_args(PlainModelName) + get_args(FittedModelName):
+        if model == own.model:
+            continue
+        rho, shares = measured, fit is not None and model in COMPARED[fit.counts]
+        if model in get_args(FittedModelName) and (fit is None or fit.counts != set_name(model)):
+            rho += fit_rho(spec) or _USUAL_FIT * measured
+        found.append(FurtherModel(model, rho, shares))
+    return tuple(found)
 
 
 def _bound_of(mechanism: Mechanism, spec: CampaignSpec) -> tuple[str, float | None, float]:

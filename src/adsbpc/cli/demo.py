@@ -16,7 +16,7 @@ from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.lab.journeys import make_campaign
 from adsbpc.model import CampaignSpec
-from adsbpc.model.attribution_spec import PlainModelName
+from adsbpc.model.attribution_spec import ModelName
 from adsbpc.report import Report
 from adsbpc.report.numbers import rounded_up
 
@@ -24,7 +24,7 @@ _PAGE = "report.html"
 
 
 def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json: bool) -> None:
-    models = get_args(PlainModelName)
+    models = get_args(ModelName)
     if model not in models:
         raise SpecError(
             f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"

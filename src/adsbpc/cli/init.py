@@ -28,7 +28,8 @@ conversions = "data/conversions/*.parquet"
 engine = "duckdb"              # or "spark", with [engine.options]
 
 [attribution]
-model = "last_touch"           # first_touch, uniform, time_decay, position
+model = "last_touch"           # first_touch, uniform, time_decay, position, shapley_path; fitted
+                               # models, such as shapley and markov, need [attribution.fit]
 click_lookback = "30d"
 view_lookback = "1d"
 

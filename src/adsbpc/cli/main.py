@@ -164,7 +164,7 @@ def demo(
     users: Annotated[int, typer.Option(min=10, help="How many people to make up.")] = 40_000,
     slots: Annotated[int, typer.Option(min=1, max=366, help="How many days.")] = 31,
     model: Annotated[
-        str, typer.Option(help="last_touch, first_touch, uniform, time_decay or position.")
+        str, typer.Option(help="Attribution: last_touch, uniform, shapley, markov, ...")
     ] = "uniform",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
     as_json: AsJson = False,
@@ -192,6 +192,30 @@ def budget(
     from adsbpc.cli.budget import run
 
     run(rho, epsilon, delta, gaussian, as_json)
+
+
+@app.command()
+def fit(
+    file: CampaignFile,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Another model from the same released counts, at no further cost."),
+    ] = None,
+    order: Annotated[int | None, typer.Option(min=1, max=3, help="Its order.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the parameters, for other campaigns."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the parameters of a fitted attribution model.
+
+    They are public: a release gave them out. Models that follow from the same counts stand side by
+    side.
+    """
+    from adsbpc.cli.fit import run
+
+    run(file, model, order, out, as_json)
 
 
 @app.command()

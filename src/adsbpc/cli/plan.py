@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
 
-from adsbpc.campaign import Plan, plan
+from adsbpc.campaign import Plan, PlannedFit, plan
 from adsbpc.cli.console import results
 from adsbpc.model import load_spec
 from adsbpc.report.formats import promise_object
@@ -21,6 +22,7 @@ _BUYS = {
     "histogram": "noisy histograms of users by contribution, to choose what one user may add",
     "quantile": "private quantiles, the bounds of the first slots",
     "sparse vector": "watching whether bounds should change",
+    "attribution fit": "noisy counts of journeys, from which the attribution model is fitted",
 }
 
 _FOLLOWS = {
@@ -63,6 +65,29 @@ def run(file: Path, bound: float | None, as_json: bool) -> None:
         )
     if planned.bounds != "fixed":
         out.print(_FOLLOWS[planned.mechanism])
+    if planned.fit is not None:
+        _print_fit(planned, planned.fit)
+
+
+def _print_fit(planned: Plan, fit: PlannedFit) -> None:
+    out = results()
+    out.print(
+        f"\nThe model {fit.model!r} is fitted once, when slot {fit.slot} is released, from "
+        f"{fit.cells:,} counts of {fit.counts} with noise of {fit.noise:,.1f} users each. Up to "
+        f"slot {fit.slot} conversions are attributed with {fit.fallback!r}; its parameters are "
+        "public from then on and never fitted again."
+    )
+    table = Table("model", "shares up to the fit", "figures of every slot, as accurate",
+                  title="What comparing with further models costs")  # fmt: skip
+    for further in planned.further_models:
+        shares = "nothing more" if further.shares else "not in these counts"
+        table.add_row(further.model, shares, f"rho = {float(further.rho):.4g} more")
+    out.print(table)
+    out.print(
+        "Shares that follow from the counts of the fit cost nothing more. Figures of every slot "
+        "under another model are credits of their own: another campaign of the scope, whose rho "
+        "adds up with this one's."
+    )
 
 
 def _as_object(planned: Plan) -> dict[str, object]:
@@ -77,5 +102,12 @@ def _as_object(planned: Plan) -> dict[str, object]:
         "queries": [
             {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
             for row in planned.queries
+        ],
+        "fit": None
+        if planned.fit is None
+        else {**asdict(planned.fit), "rho": float(planned.fit.rho)},
+        "further_models": [
+            {"model": each.model, "rho": float(each.rho), "shares": each.shares}
+            for each in planned.further_models
         ],
     }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from adsbpc.errors import SpecError
+from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import SlotGrid
 
@@ -167,6 +169,15 @@ def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Colu
     }
 
 
+def _fit_text(slots: int, model: str) -> str:
+    """A fit over the first week, where the model needs one and the campaign has time for it."""
+    if model not in get_args(FittedModelName):
+        return ""
+    if slots < 2:
+        raise SpecError(f"model {model!r}: is fitted, and needs a campaign of 2 slots or more")
+    return f"\n[attribution.fit]\nrho = 0.05\nslots = {min(7, slots // 2)}\n"
+
+
 def _spec_text(slots: int, model: str, engine: str) -> str:
     publishers = ", ".join(f'"{channel.name}"' for channel in CHANNELS[:-2])
     return f"""{_MADE_UP}: nobody in these events is real, so the ledger may be thrown away.
@@ -188,7 +199,7 @@ engine = "{engine}"
 model = "{model}"
 click_lookback = "30d"
 view_lookback = "2d"
-
+{_fit_text(slots, model)}
 [privacy]
 rho = 1.0
 adjacency = "add-remove"

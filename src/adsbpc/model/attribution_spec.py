@@ -105,6 +105,8 @@ class AttributionSection(Section):
                 f'model = "{self.model}" needs no fit: remove [attribution.fit], or take one of '
                 f"{fitted}"
             )
+        if self.model == "markov" and self.fit is not None and self.fit.holdout is not None:
+            raise ValueError("a Markov chain has no use for a holdout group: remove fit.holdout")
         orders = _ORDERS.get(self.model, ())
         if self.order is not None and self.order not in orders:
             allowed = " or ".join(str(order) for order in sorted(orders))

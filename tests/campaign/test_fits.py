@@ -1,0 +1,385 @@
+"""Campaigns with a fitted attribution model: the fit is charged and made once, stored with its
+release, reused; parameters may come from elsewhere if they are declared public."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc import Campaign
+from adsbpc.attribution import fitted_model, journeys_of
+from adsbpc.attribution.counts import Coalitions
+from adsbpc.attribution.reference import Conversion, Impression
+from adsbpc.attribution.reference import attribute as plain_attribute
+from adsbpc.campaign import attribute
+from adsbpc.campaign.fits import make_fit
+from adsbpc.engines import open_engine
+from adsbpc.errors import AdsbpcError, LedgerError, PrivacyError, SourceError, SpecError
+from adsbpc.mechanisms import plan_mechanism
+from adsbpc.model import Fit, load_spec
+from adsbpc.model.attribution_spec import FittedModelName
+from adsbpc.privacy import COUNT_UNITS
+from tests.campaign.files import PERSONAL, edit, published, stored, write_campaign
+from tests.campaign.test_kills import lines_of
+from tests.campaign.test_races import race
+from tests.campaign.victims import Point, die_at, victim
+from tests.campaign.witness import Witness
+from tests.conftest import SPARK_OPTIONS
+from tests.mechanisms.recording import RecordingRandomness
+
+MODELS = get_args(FittedModelName)
+OWN = "rho = 0.05\nslots = 2"
+
+
+def with_fit(directory: Path, model: str = "shapley", fit: str = OWN, **options: object) -> Path:
+    """Five slots; the fit is made in the second, which has no conversions of its own."""
+    file = write_campaign(directory, model=model, **options)  # type: ignore[arg-type]
+    edit(file, "\n[privacy]\n", f"\n[attribution.fit]\n{fit}\n\n[privacy]\n")
+    return file
+
+
+def fit_in(file: Path, slot: int = 2) -> Fit:
+    fit = json.loads(published(file.parent)[slot])["fit"]
+    return Fit.model_validate_json(json.dumps(fit))
+
+
+# ---- one fit, one charge -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("privacy", ["", PERSONAL], ids=["adsbpc", "personal-budget"])
+def test_the_fit_is_made_once_and_charged_once(model: str, privacy: str, tmp_path: Path) -> None:
+    file = with_fit(tmp_path, model, privacy=privacy)
+    Campaign.load(file).release()
+    releases = {slot: json.loads(text) for slot, text in published(tmp_path).items()}
+    assert [release["fit"] is not None for release in releases.values()] == [
+        False, True, False, False, False,
+    ]  # fmt: skip
+    assert [release["attribution"] for release in releases.values()] == [
+        "shapley_path", "shapley_path", model, model, model,
+    ]  # fmt: skip
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
+        charged = ledger.execute(
+            "SELECT slot, pico_rho FROM adsbpc_entries WHERE part = 'attribution fit'"
+        ).fetchall()
+    ((slot, pico_rho),) = charged
+    assert slot == 2
+    assert 0.0499 * 10**12 < pico_rho <= 0.05 * 10**12
+    budget = Campaign.load(file).status().campaign_budget
+    assert 0.98 < budget.spent <= 1
+    assert stored(tmp_path / "ledger.sqlite") == published(tmp_path)
+    again = Campaign.load(file).release()
+    assert all(released.replayed for released in again)
+    assert Campaign.load(file).verify().problem is None
+
+
+def test_measuring_has_what_the_fit_leaves(tmp_path: Path) -> None:
+    file = with_fit(tmp_path)
+    spec = load_spec(file)
+    assert float(plan_mechanism(spec).guarantee.rho) == 0.95
+    planned = Campaign.load(file).plan()
+    assert float(planned.promise.guarantee.rho) == 1.0
+    assert float(sum(planned.split.values())) == 1.0
+    assert float(planned.split["attribution fit"]) == 0.05
+
+
+def test_a_fit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+    file = with_fit(tmp_path, fit="rho = 1.0\nslots = 2")
+    with pytest.raises(PrivacyError, match="leaves nothing"):
+        Campaign.load(file).release()
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1), ("substitute", 2)])
+def test_noise_of_the_counts(adjacency: str, factor: int, tmp_path: Path) -> None:
+    file = with_fit(tmp_path, privacy=f'adjacency = "{adjacency}"')
+    randomness = RecordingRandomness()
+    engine = open_engine("duckdb", {})
+    try:
+        fit, charge = make_fit(load_spec(file), engine, randomness)
+    finally:
+        engine.close()
+    (scale,) = randomness.scales("gaussian")
+    assert scale == fit.scale == pytest.approx(COUNT_UNITS * (factor / 0.1) ** 0.5)
+    assert charge.pico_rho == 50_000_000_000
+    # Twelve users, each in one coalition; nobody converted without a click.
+    assert sum(fit.values) == 12 * COUNT_UNITS
+    assert len(fit.values) == len(Coalitions(3).cells)
+
+
+# ---- credits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_credits_follow_from_the_released_parameters(engine_name: str, tmp_path: Path) -> None:
+    file = with_fit(tmp_path, "markov")
+    Campaign.load(file).release()
+    spec, fit = load_spec(file), fit_in(file)
+    engine = open_engine(engine_name, SPARK_OPTIONS if engine_name == "spark" else {})
+    try:
+        attribute(spec, engine, 4, fit)
+        found = engine.rows("credits", "SELECT user_id, publisher_id, credit_units FROM credits")
+    finally:
+        engine.close()
+    events = {
+        name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist()
+        for name in ("impressions", "conversions")
+    }
+    impressions = [
+        Impression(
+            row["user_id"], row["publisher_id"], int(row["timestamp"].timestamp() * 1e6), True
+        )
+        for row in events["impressions"]
+    ]
+    conversions = [
+        Conversion(row["user_id"], f"{number}", at, at)
+        for number, row in enumerate(events["conversions"])
+        for at in [int(row["timestamp"].timestamp() * 1e6)]
+    ]
+    expected = plain_attribute(
+        impressions, conversions, spec.grid, journeys_of(spec.attribution), fitted_model(fit)
+    )
+    of_slot = [(c.user_id, c.publisher_id, c.credit_units) for c in expected if c.slot == 4]
+    assert sorted(found) == sorted(of_slot)
+
+
+def test_all_slots_together_are_the_slots_one_by_one(tmp_path: Path) -> None:
+    """Those before the fit with the fallback, the others with the model."""
+    file = with_fit(tmp_path, "incremental_value", fit=f'{OWN}\nfallback = "last_touch"')
+    Campaign.load(file).release()
+    spec, fit = load_spec(file), Campaign.load(file).fit()
+    columns = "SELECT user_id, slot, publisher_id, credit_units FROM credits"
+    engine = open_engine("duckdb", {})
+    try:
+        attribute(spec, engine, None, fit)
+        together = sorted(engine.rows("credits", columns))
+        apart = []
+        for slot in range(1, 6):
+            attribute(spec, engine, slot, fit)
+            apart += engine.rows("credits", columns)
+    finally:
+        engine.close()
+    assert together == sorted(apart)
+    assert len(together) > 40
+
+
+def test_nothing_to_fit_from(tmp_path: Path) -> None:
+    """No conversion, no impression: noise alone, and the campaign goes on."""
+    file = with_fit(tmp_path)
+    for name in ("impressions.parquet", "conversions.parquet"):
+        pq.write_table(pq.read_table(tmp_path / name).slice(0, 0), tmp_path / name)
+    assert len(Campaign.load(file).release()) == 5
+    assert len(fit_in(file).values) == 14
+
+
+# ---- kills and races ---------------------------------------------------------------------------
+
+
+def test_killed_at_every_line_of_a_fit(tmp_path: Path) -> None:
+    started = with_fit(tmp_path / "started")
+    Campaign.load(started).release(1)
+
+    def copy(name: str) -> Path:
+        shutil.copytree(started.parent, tmp_path / name)
+        return tmp_path / name / started.name
+
+    points = [point for point in lines_of(copy("traced"), 2) if point[0].endswith("fits.py")]
+    assert len(points) > 20
+
+    def die(number: int, point: Point) -> None:
+        file = copy(str(number))
+        witness = Witness(file, "ledger.sqlite")
+        process = victim(die_at, file, 2, point)
+        process.join()
+        assert witness.look() == 1
+        witness.finish(3)
+        assert sum(json.loads(text)["fit"] is not None for text in witness.seen) == 1
+        shutil.rmtree(file.parent)
+
+    for number, point in enumerate(points):
+        die(number, point)
+
+
+def test_eight_processes_make_one_fit(tmp_path: Path) -> None:
+    file = with_fit(tmp_path)
+    Campaign.load(file).release(1)
+    found = race(file, 2)
+    assert len({text for text, _ in found}) == 1
+    assert [replayed for _, replayed in found].count(False) == 1
+    found = race(file, 3)
+    assert len({text for text, _ in found}) == 1
+
+
+# ---- parameters from elsewhere -----------------------------------------------------------------
+
+
+@pytest.fixture
+def winter(tmp_path: Path) -> Path:
+    """An earlier campaign of another folder that made a fit."""
+    file = with_fit(tmp_path / "winter")
+    Campaign.load(file).release()
+    return file
+
+
+@pytest.mark.parametrize("origin", ["previous", "parameters"])
+def test_public_parameters_serve_from_the_first_slot_and_cost_nothing(
+    origin: str, winter: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "spring").mkdir()
+    (tmp_path / "spring" / "fit.json").write_text(fit_in(winter).to_text())
+    name = "../winter/adsbpc-releases/acme/spring" if origin == "previous" else "fit.json"
+    file = with_fit(tmp_path / "spring", fit=f'{origin} = "{name}"')
+    Campaign.load(file).release()
+    releases = [json.loads(text) for text in published(file.parent).values()]
+    assert {release["attribution"] for release in releases} == {"shapley"}
+    assert all(release["fit"] is None for release in releases)
+    parts = {charge["part"] for release in releases for charge in release["charges"]}
+    assert "attribution fit" not in parts
+    assert Campaign.load(file).fit() == fit_in(winter)
+
+
+def test_public_parameters_may_not_change_on_the_way(winter: Path, tmp_path: Path) -> None:
+    (tmp_path / "spring").mkdir()
+    parameters = tmp_path / "spring" / "fit.json"
+    parameters.write_text(fit_in(winter).to_text())
+    file = with_fit(tmp_path / "spring", fit='parameters = "fit.json"')
+    Campaign.load(file).release(1)
+    content = json.loads(parameters.read_text())
+    # Only what makes credits counts: the counts that they came from may be left out.
+    short = {key: content[key] for key in ("model", "order", "publishers", "parameters")}
+    parameters.write_text(json.dumps(short))
+    Campaign.load(file).release(2)
+    units = short["parameters"]["units"]
+    units[-1], units[-2] = units[-2], units[-1] + 1
+    parameters.write_text(json.dumps(short))
+    with pytest.raises((LedgerError, SpecError), match="parameters"):
+        Campaign.load(file).release(3)
+    assert len(published(file.parent)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda fit: "no JSON", "cannot be read as parameters"),
+        (lambda fit: "{}", "cannot be read as parameters"),
+        (lambda fit: json.dumps({**fit, "model": "sharpley"}), "cannot be read as parameters"),
+        (lambda fit: json.dumps({**fit, "publishers": ["P-2", "P-1", "other"]}), "List the same"),
+        (lambda fit: json.dumps({**fit, "model": "logistic"}), "is a fit of logistic"),
+        (lambda fit: json.dumps({**fit, "parameters": {"units": [1]}}), "units has 1 numbers"),
+        (lambda fit: json.dumps({**fit, "parameters": {}}), "units has 0 numbers"),
+    ],
+)
+def test_bad_parameter_files(change: object, message: str, winter: Path, tmp_path: Path) -> None:
+    (tmp_path / "spring").mkdir()
+    content = json.loads(fit_in(winter).to_text())
+    text = change(content)  # type: ignore[operator]
+    (tmp_path / "spring" / "fit.json").write_text(text)
+    file = with_fit(tmp_path / "spring", fit='parameters = "fit.json"')
+    with pytest.raises(SpecError, match=message):
+        Campaign.load(file).release(1)
+    assert not (file.parent / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("name", ["nowhere", ".", "../winter"])
+def test_a_folder_without_a_fit(name: str, winter: Path, tmp_path: Path) -> None:
+    file = with_fit(tmp_path / "spring", fit=f'previous = "{name}"')
+    with pytest.raises(SpecError, match="holds no release with a fit"):
+        Campaign.load(file).release(1)
+    assert winter.exists()
+
+
+# ---- a holdout group ---------------------------------------------------------------------------
+
+
+def holdout(directory: Path, users: pa.Array, column: str = "user_id") -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({column: users}), directory / "holdout.parquet")
+
+
+def test_a_holdout_group_is_counted_apart(tmp_path: Path) -> None:
+    """Of five people in it one converts; the same id twice, or none, counts once, or not."""
+    holdout(tmp_path, pa.array(["u1", "n1", "n2", "n3", "n4", "n4", None, ""]))
+    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "holdout.parquet"')
+    engine = open_engine("duckdb", {})
+    try:
+        fit, _ = make_fit(load_spec(file), engine, RecordingRandomness())
+    finally:
+        engine.close()
+    assert fit.values[-2:] == (4 * COUNT_UNITS, COUNT_UNITS)
+    assert sum(fit.values[:-2]) == 11 * COUNT_UNITS
+    assert len(Campaign.load(file).release()) == 5
+
+
+@pytest.mark.parametrize(
+    ("users", "column", "message"),
+    [
+        (pa.array(["u1"]), "person", "user_id"),
+        (pa.array([1.5]), "user_id", "user_id"),
+    ],
+)
+def test_a_bad_list_of_the_holdout(
+    users: pa.Array, column: str, message: str, tmp_path: Path
+) -> None:
+    holdout(tmp_path, users, column)
+    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "holdout.parquet"')
+    Campaign.load(file).release(1)
+    with pytest.raises(SourceError, match=message):
+        Campaign.load(file).release(2)
+    assert len(published(tmp_path)) == 1
+
+
+def test_no_list_of_the_holdout(tmp_path: Path) -> None:
+    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "none.parquet"')
+    Campaign.load(file).release(1)
+    with pytest.raises(SourceError, match=r"\[attribution.fit\] holdout"):
+        Campaign.load(file).release(2)
+
+
+# ---- campaign files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "fit", "message"),
+    [
+        ("shapley", "rho = 0.05", "belong together"),
+        ("shapley", "slots = 2", "belong together"),
+        ("shapley", "rho = 0.05\nslots = 5", "serves the slots after it"),
+        ("shapley", 'rho = 0.05\nslots = 2\nprevious = "x"', "give either"),
+        ("shapley", 'previous = "x"\nparameters = "y"', "give either"),
+        ("shapley", 'previous = "x"\nfallback = "uniform"', "fallback belongs to a fit"),
+        ("shapley", 'rho = 0.05\nslots = 2\nfallback = "markov"', "fallback"),
+        ("shapley", "rho = 0.0000000000001\nslots = 2", "rho"),
+        ("uniform", OWN, "needs no fit"),
+        ('markov"\norder = 9 #"', OWN, "order 1 or 2 or 3"),
+        ('shapley"\norder = 2 #"', OWN, "no order"),
+        ("markov", f'{OWN}\nholdout = "x"', "holdout"),
+    ],
+)
+def test_campaign_files_that_do_not_add_up(
+    model: str, fit: str, message: str, tmp_path: Path
+) -> None:
+    file = with_fit(tmp_path, model, fit)
+    with pytest.raises(SpecError, match=message):
+        load_spec(file)
+
+
+def test_a_fitted_model_needs_a_fit(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, model="markov")
+    with pytest.raises(SpecError, match=r"add \[attribution.fit\]"):
+        load_spec(file)
+
+
+def test_too_many_publishers_for_coalitions(tmp_path: Path) -> None:
+    file = with_fit(tmp_path)
+    names = ", ".join(f'"P-{k}"' for k in range(70))
+    edit(file, '"P-1", "P-2"', names)
+    with pytest.raises(AdsbpcError, match="tell 61 apart"):
+        Campaign.load(file).plan()
