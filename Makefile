@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce personal-budgets test check format bench lock clean
+.PHONY: help setup demo picture reproduce personal-budgets attribution test check format bench lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -18,6 +18,7 @@ help:
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
+	@echo "make attribution  table and pictures of docs/attribution.md"
 	@echo "make format  format the code"
 	@echo "make lock    refresh the lock files from pyproject.toml"
 	@echo "make clean   remove .venv, caches and generated data"
@@ -43,6 +44,9 @@ reproduce: setup
 
 personal-budgets: setup
 	$(BIN)/python docs/personal_budgets.py
+
+attribution: setup
+	$(BIN)/python docs/attribution.py
 
 test: setup
 	$(BIN)/pytest

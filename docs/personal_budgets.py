@@ -8,6 +8,8 @@ from math import exp, fsum, log
 from pathlib import Path
 from typing import Any
 
+from pages import between
+
 from adsbpc.lab.figures import points_figure, write_figure
 from adsbpc.lab.runs import Run, compute_all
 
@@ -62,7 +64,7 @@ def main() -> None:
         tables[part] = [found[run.key] for run in asked]
         make = {"sets": _sets, "streams": _streams, "year": _year}[part]
         text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(_between(text, part, make(tables[part])), encoding="utf-8")
+        PAGE.write_text(between(text, part, make(tables[part])), encoding="utf-8")
     (FOLDER / "results.json").write_text(json.dumps(tables, indent=1), encoding="utf-8")
     _picture(tables["sets"] + tables["streams"])
 
@@ -114,13 +116,6 @@ def _year(rows: list[dict[str, Any]]) -> str:
             f"| {error[OURS] / error['adsbpc-oracle']:.2f} |"
         )
     return "\n".join(lines)
-
-
-def _between(text: str, name: str, table: str) -> str:
-    start, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, rest = text.split(start)
-    _, after = rest.split(end)
-    return f"{before}{start}\n{table}\n{end}{after}"
 
 
 def _picture(rows: list[dict[str, Any]]) -> None:

@@ -174,7 +174,7 @@ fit_cells AS (
 @dataclass(frozen=True)
 class Transitions(CountSet):
     """Steps between states, which are the latest `order` stages of a journey; a stage is a run of
-    touches of one publisher. A journey shorter than the order has one state: all of it.
+    touches of one publisher. Before a journey has as many, its state is all of it so far.
 
     A state is a number whose digits to the base of players + 1 are its stages, the latest last. A
     code is the state before, 0 for the start, times the number of states, plus the state after, 0
@@ -212,13 +212,12 @@ class Transitions(CountSet):
                 f"[attribution] order = {self.order}: has too many states with "
                 f"{self.players - 1} publishers. Lower it, or list fewer publishers"
             )
-        for length in range(1, self.order + 1):
+        for length in range(1, self.order + 2):
             for stages in self.stages(length):
-                yield 2 * self.state(stages)
-                yield from _both(iter([self.state(stages) * self.states]))
-        for stages in self.stages(self.order + 1):
-            before, after = self.state(stages[:-1]), self.state(stages[1:])
-            yield 2 * (before * self.states + after)
+                before, after = self.state(stages[:-1]), self.state(stages[-self.order :])
+                yield 2 * (before * self.states + after)
+                if length <= self.order:
+                    yield from _both(iter([after * self.states]))
 
     @property
     def full_squared(self) -> int:
@@ -251,17 +250,13 @@ fit_stages AS (
 ),
 fit_states AS (
   SELECT user_key, converted,
-    row_number() OVER (PARTITION BY user_key ORDER BY touch_order) AS place,
     lead(touch_order) OVER (PARTITION BY user_key ORDER BY touch_order) IS NULL AS is_last,
     {state(0)} AS state,
     {state(1)} AS state_before
   FROM fit_stages
 ),
 fit_steps AS (
-  SELECT user_key,
-    2 * (CASE WHEN place > {self.order} THEN state_before ELSE 0 END * {self.states} + state)
-      AS cell
-  FROM fit_states WHERE place >= {self.order} OR is_last
+  SELECT user_key, 2 * (state_before * {self.states} + state) AS cell FROM fit_states
   UNION ALL
   SELECT user_key, 2 * state * {self.states} + converted AS cell FROM fit_states WHERE is_last
 ),

@@ -81,10 +81,9 @@ def cells_of(counts: CountSet, journey: Sequence[int], converted: bool) -> Count
 
 def _transitions(counts: Transitions, journey: Sequence[int], converted: bool) -> Counter[int]:
     stages = [player for k, player in enumerate(journey) if k == 0 or journey[k - 1] != player]
-    length = min(counts.order, len(stages))
     states = [
-        counts.state(tuple(stages[start : start + length]))
-        for start in range(len(stages) - length + 1)
+        counts.state(tuple(stages[max(0, place + 1 - counts.order) : place + 1]))
+        for place in range(len(stages))
     ]
     found: Counter[int] = Counter()
     for before, after in zip([0, *states], [*states, 0], strict=True):

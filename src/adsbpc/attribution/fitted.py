@@ -18,7 +18,7 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 
 Table = Mapping[str, Sequence[int]]
 
-_MEMBERS = """named AS (
+MEMBERS = """named AS (
   SELECT touches.conversion_key, touches.publisher_number, publishers.publisher_index,
     min(touches.touch_order) AS first_touch
   FROM touches JOIN publishers ON publishers.publisher_number = touches.publisher_number
@@ -78,7 +78,7 @@ class FittedModel:
         raise NotImplementedError
 
     def shares_sql(self, publisher_count: int) -> str:
-        return f"{_MEMBERS},\n{self.units_sql()},\n{_SHARES}"
+        return f"{MEMBERS},\n{self.units_sql()},\n{_SHARES}"
 
 
 @dataclass(frozen=True)

@@ -2,68 +2,133 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from adsbpc.attribution.counts import Transitions
 from adsbpc.attribution.games import Reals
+from adsbpc.attribution.rates import rate
+
+# Journeys are followed until fewer than this share are still on their way, or for so many steps.
+_STILL_GOING = 1e-12
+_MOST_STEPS = 5_000
+
+_Stages = tuple[int, ...]
 
 
 def removal_effects(counts: Transitions, values: Reals, noise: float) -> Reals:
     """For each publisher, the share of conversions that would be lost if every journey ended
     without one where it meets that publisher (Anderl et al. 2016).
 
-    `values` are the counts in the order of their cells. Those that noise alone could have made are
-    taken for none. Without any conversion all effects are 0.
+    `values` are the counts in the order of their cells, and `noise` the standard deviation of each.
+    Without any conversion all effects are 0.
     """
-    least = noise * np.sqrt(2 * np.log(len(values)))
-    kept = np.where(values > least, values, 0.0)
-    flows, converting, starting, members = _chain(counts, kept)
-    whole = _conversion_rate(flows, converting, starting)
+    chain = _chain(counts, values, noise)
+    everybody = np.ones(len(chain.converting), dtype=bool)
+    whole = chain.conversion_rate(everybody)
     if whole <= 0:
         return np.zeros(counts.players)
-    without = np.empty(counts.players)
-    for player in range(counts.players):
-        rest = ~members[:, player]
-        without[player] = _conversion_rate(
-            flows[np.ix_(rest, rest)], converting[rest], starting[rest]
-        )
-    return np.clip(1 - without / whole, 0.0, 1.0)
+    without = [chain.conversion_rate(~chain.members[:, p]) for p in range(counts.players)]
+    return np.clip(1 - np.array(without) / whole, 0.0, 1.0)
 
 
-def _chain(counts: Transitions, values: Reals) -> tuple[Reals, Reals, Reals, np.ndarray]:
-    """Probabilities to move between states, to convert, and to begin in a state; and which
+@dataclass(frozen=True)
+class _Chain:
+    """Chances to begin in a state, to move from one to another, and to convert in it; and which
     publishers a state has."""
-    runs = [run for k in range(1, counts.order + 1) for run in counts.stages(k)]
+
+    starting: Reals
+    moving: csr_array
+    converting: Reals
+    members: NDArray[np.bool_]
+
+    def conversion_rate(self, kept: NDArray[np.bool_]) -> float:
+        """How often a journey converts that ends where it meets a state that is not kept."""
+        there = self.starting * kept
+        converted = 0.0
+        for _ in range(_MOST_STEPS):
+            converted += float(there @ self.converting)
+            there = (there @ self.moving) * kept
+            if there.sum() < _STILL_GOING:
+                break
+        return converted
+
+
+def _chain(counts: Transitions, values: Reals, noise: float) -> _Chain:
+    """A state's outcomes are each publisher that may follow, the end, and the end with a
+    conversion. How often they come is drawn to how often they come after the latest stages of the
+    state, as far as noise asks; that to how often they come after fewer; and so on."""
+    runs = [run for length in range(1, counts.order + 1) for run in counts.stages(length)]
     number = {counts.state(run): position for position, run in enumerate(runs)}
-    flows, ends = np.zeros((len(runs), len(runs))), np.zeros((len(runs), 2))
-    starts = np.zeros(len(runs))
+    starts, outcomes = np.zeros(counts.players), np.zeros((len(runs), counts.players + 2))
     for cell, value in zip(counts.cells, values, strict=True):
         before, after = divmod(cell // 2, counts.states)
+        outcome = counts.players + cell % 2 if after == 0 else after % counts.base - 1
         if before == 0:
-            starts[number[after]] = value
-        elif after == 0:
-            ends[number[before], cell % 2] = value
+            starts[outcome] = value
         else:
-            flows[number[before], number[after]] = value
-    leaving = flows.sum(axis=1) + ends.sum(axis=1)
-    leaving[leaving == 0] = 1.0
+            outcomes[number[before], outcome] = value
+    chances = _chances(counts.order, runs, outcomes, noise)
     members = np.zeros((len(runs), counts.players), dtype=bool)
     for position, run in enumerate(runs):
         members[position, list(run)] = True
-    return (
-        flows / leaving[:, None],
-        ends[:, 1] / leaving,
-        starts / max(starts.sum(), 1.0),
+    return _Chain(
+        _starting(len(runs), starts),
+        _moving(counts, runs, number, chances),
+        chances[:, -1],
         members,
     )
 
 
-def _conversion_rate(flows: Reals, converting: Reals, starting: Reals) -> float:
-    """How often a journey converts: sum over paths, which is a linear system.
+def _chances(order: int, runs: list[_Stages], outcomes: Reals, noise: float) -> Reals:
+    following: dict[_Stages, list[int]] = defaultdict(list)
+    for position, run in enumerate(runs):
+        for length in range(len(run) + 1):
+            following[run[len(run) - length :]].append(position)
+    known: dict[_Stages, Reals] = {}
+    for latest in sorted(following, key=len):
+        states = following[latest]
+        expected = known[latest[1:]].copy() if latest else np.full(outcomes.shape[1], 0.5)
+        if latest:
+            # Nobody follows itself: its own touches are one stage.
+            expected[latest[-1]] = 0.0
+        known[latest] = _drawn(outcomes[states].sum(axis=0), expected, noise * len(states) ** 0.5)
+    return np.array(
+        [
+            known[run] if len(run) == order else _drawn(outcomes[position], known[run], noise)
+            for position, run in enumerate(runs)
+        ]
+    )
 
-    A state that is never left, which noise can make, would hold journeys for ever; a leak far below
-    any figure lets them end.
-    """
-    leak = np.eye(len(flows)) * (1 + 1e-9)
-    reached = np.linalg.solve(leak - flows, converting) if len(flows) else converting
-    return float(starting @ reached)
+
+def _drawn(counted: Reals, expected: Reals, noise: float) -> Reals:
+    """Chances that add up to 1, or to 0 if nothing at all is known."""
+    whole = expected.sum()
+    expected = expected / whole if whole > 0 else expected
+    users = np.full(len(counted), max(float(counted.sum()), 0.0))
+    found = rate(counted, users, expected, noise)
+    return np.asarray(found / found.sum() if found.sum() > 0 else found)
+
+
+def _starting(states: int, starts: Reals) -> Reals:
+    """Journeys begin in the states of one stage, which come first."""
+    found, kept = np.zeros(states), np.maximum(starts, 0.0)
+    found[: len(starts)] = kept / kept.sum() if kept.sum() > 0 else 0.0
+    return found
+
+
+def _moving(
+    counts: Transitions, runs: list[_Stages], number: dict[int, int], chances: Reals
+) -> csr_array:
+    before, after, chance = [], [], []
+    for position, run in enumerate(runs):
+        for player in range(counts.players):
+            if player != run[-1]:
+                before.append(position)
+                after.append(number[counts.state((*run, player)[-counts.order :])])
+                chance.append(chances[position, player])
+    return csr_array((chance, (before, after)), shape=(len(runs), len(runs)))
