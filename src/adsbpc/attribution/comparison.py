@@ -4,6 +4,9 @@ anybody, so no further cost.
 Counts of coalitions give every model whose credits depend on which publishers a journey had. Counts
 of transitions give removal effects, and which publisher came last. Counts of pairs say nothing
 about whole journeys, so nothing can be compared.
+
+Figures here are for people to look at, and in floating point; the definitions that credits follow
+are in `fitted_reference`.
 """
 
 from __future__ import annotations
@@ -11,16 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from adsbpc.attribution.counts import Coalitions, CountSet, Pairs, Transitions
-from adsbpc.attribution.estimation import CoalitionRates, Counted, estimate
-from adsbpc.attribution.fitted import (
-    CoalitionUnits,
-    FittedModel,
-    LogisticEffects,
-    PairWeights,
-    PublisherWeights,
+from adsbpc.attribution.estimation import (
+    RATE_PARTS,
+    CoalitionRates,
+    Counted,
+    estimate,
+    pair_rates,
 )
-from adsbpc.attribution.fitted_reference import member_units
 from adsbpc.attribution.games import Reals
+from adsbpc.attribution.logistic import sigmoid
 from adsbpc.attribution.markov import removal_effects
 
 # Models that a set of counts gives shares of.
@@ -66,39 +68,60 @@ def _last_touch(counts: Transitions, counted: Counted) -> Reals:
 
 
 def _of_coalitions(found: CoalitionRates) -> dict[str, Reals]:
-    names = tuple(str(player) for player in range(found.counts.players))
     pairs = _as_pairs(found)
-    weights = estimate("incremental_value", 1, pairs)
-    models: dict[str, FittedModel] = {
-        "shapley": CoalitionUnits(names, **estimate("shapley", 1, found)),
-        "incremental_value": PublisherWeights(names, **weights),
-        "probabilistic": PairWeights(names, **estimate("probabilistic", 2, pairs)),
-        "logistic": LogisticEffects(names, **estimate("logistic", 1, found)),
-    }
-    converting = found.outcomes[:, 1]
-    totals = {"shapley_path": converting @ (found.seen / found.seen.sum(axis=1, keepdims=True))}
-    for name, model in models.items():
-        totals[name] = np.zeros(found.counts.players)
-        for seen, count in zip(found.seen, converting, strict=True):
-            members = np.flatnonzero(seen).tolist()
-            totals[name][members] += count * np.array(member_units(model, members))
+    incremental = np.array(estimate("incremental_value", 1, pairs)["weights"]) / RATE_PARTS
+    single, pair = pair_rates(pairs)
+    added = pair - single[:, None] - single[None, :]
+    np.fill_diagonal(added, 0.0)
+    effects = found.effects
+    totals = {model: np.zeros(found.counts.players) for model in COMPARED["coalitions"]}
+    place = 0
+    for members, values, wholes in found.shapley():
+        size = members.shape[1]
+        converting = found.outcomes[place : place + len(members), 1]
+        place += len(members)
+        odds = effects[0] + effects[1:][members].sum(axis=1, keepdims=True)
+        lost = np.maximum(sigmoid(odds) - sigmoid(odds - effects[1:][members]), 0.0)
+        rest = np.maximum(sigmoid(odds) - lost.sum(axis=1, keepdims=True), 0.0)
+        together = added[members[:, :, None], members[:, None, :]].sum(axis=2)
+        weights = {
+            "shapley_path": np.ones(members.shape),
+            "shapley": np.maximum(values, 0.0),
+            "incremental_value": incremental[members],
+            "probabilistic": np.maximum(2 * (size - 1) * single[members] + together, 0.0),
+            "logistic": lost + rest / size,
+        }
+        for model, weighed in weights.items():
+            least = wholes if model == "shapley" else 0.0
+            credit = converting[:, None] * _in_proportion(weighed, least)
+            np.add.at(totals[model], members, credit)
     return totals
+
+
+def _in_proportion(weights: Reals, least_whole: Reals | float) -> Reals:
+    """Rows that add up to 1, or less where the whole is more; equal ones where all are 0."""
+    sums = weights.sum(axis=1)
+    wholes = np.maximum(sums, least_whole)
+    equal = np.full(weights.shape, 1 / weights.shape[1])
+    shared = weights / np.where(sums > 0, wholes, 1.0)[:, None]
+    return np.where((sums > 0)[:, None], shared, equal)
 
 
 def _as_pairs(found: CoalitionRates) -> Counted:
     """Pairs are sums of coalitions; their noise is that of as many as most pairs are sums of."""
-    counts: CountSet = Pairs(found.counts.players, found.counts.holdout)
+    players = found.counts.players
+    counts: CountSet = Pairs(players, found.counts.holdout)
     assert isinstance(counts, Pairs)
     values = np.zeros(len(counts.cells))
-    together = [(found.seen[:, :, None] * found.seen[:, None, :] * found.outcomes[:, None, None, k])
-                .sum(axis=0) for k in (0, 1)]  # fmt: skip
     for outcome in (0, 1):
+        seen = found.seen * found.outcomes[:, [outcome]]
         values[outcome] = found.outcomes[:, outcome].sum()
-        for one in range(counts.players):
-            for other in range(one, counts.players):
+        together = seen.T @ found.seen
+        for one in range(players):
+            for other in range(one, players):
                 cell = 2 * counts.code(one, other) + outcome
-                values[counts.positions[cell]] = together[outcome][one, other]
+                values[counts.positions[cell]] = together[one, other]
     if counts.holdout:
         values[-2:] = found.values[-2:]
-    terms = float((found.seen[:, 0] * found.seen[:, -1]).sum()) if counts.players > 1 else 1.0
+    terms = float((found.seen[:, 0] * found.seen[:, -1]).sum())
     return Counted(counts, values, found.noise * np.sqrt(terms))

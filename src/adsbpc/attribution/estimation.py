@@ -3,6 +3,7 @@ follow from them on every engine alike. Nothing here sees a user."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,24 +82,32 @@ class CoalitionRates(Counted):
         return logistic_fit(seen, converting, users, self.noise)
 
     @cached_property
-    def rates(self) -> dict[int, float]:
-        """v(S) by mask, the empty coalition's too. Where there is noise, or nobody was seen, it
-        leans on the logistic model."""
+    def rates(self) -> Reals:
+        """v(S), the empty coalition's first. Where there is noise, or nobody was seen, it leans on
+        the logistic model."""
         users = self.outcomes.sum(axis=1)
         expected = sigmoid(self.effects[0] + self.seen @ self.effects[1:])
         found = rate(self.outcomes[:, 1], users, expected, self.noise)
-        masks = self.seen.astype(np.int64) @ (1 << np.arange(self.counts.players))
-        return {0: self.baseline(), **dict(zip(masks.tolist(), found.tolist(), strict=True))}
+        return np.concatenate([[self.baseline()], found])
 
-    def shapley(self) -> list[Reals]:
-        """For each size of coalitions, the Shapley values of their members, a row each."""
-        found = []
+    @cached_property
+    def _masks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coalitions as bits in ascending order, the empty one first, and their places."""
+        masks = np.concatenate([[0], *((1 << group).sum(axis=1) for group in self.sizes)])
+        order = np.argsort(masks)
+        return masks[order], order
+
+    def rates_of(self, masks: np.ndarray) -> Reals:
+        ascending, order = self._masks
+        return np.asarray(self.rates[order[np.searchsorted(ascending, masks)]])
+
+    def shapley(self) -> Iterator[tuple[np.ndarray, Reals, Reals]]:
+        """For each size of coalitions, their members, the Shapley values of these, both a row a
+        coalition, and how often it converts."""
         for members in self.sizes:
             bits = (np.arange(1 << members.shape[1])[:, None] >> np.arange(members.shape[1])) & 1
-            masks = (1 << members.astype(np.int64)) @ bits.T
-            games = np.vectorize(self.rates.__getitem__, otypes=[np.float64])(masks)
-            found.append(shapley_values(games))
-        return found
+            games = self.rates_of((1 << members) @ bits.T)
+            yield members, shapley_values(games), games[:, -1]
 
 
 def estimate(model: str, order: int, counted: Counted) -> Parameters:
@@ -125,11 +134,8 @@ def _shapley(counted: Counted) -> Parameters:
     whole is what the coalition achieves, or more if its members' values above 0 add up to more."""
     found = CoalitionRates(counted.counts, counted.values, counted.noise)
     units: list[int] = []
-    for members, values in zip(found.sizes, found.shapley(), strict=True):
-        wholes = [found.rates[int(sum(1 << int(m) for m in row))] for row in members]
-        for row, whole in zip(
-            _parts(np.maximum(values, 0.0)), _parts(np.array(wholes)), strict=True
-        ):
+    for _, values, wholes in found.shapley():
+        for row, whole in zip(_parts(np.maximum(values, 0.0)), _parts(wholes), strict=True):
             units += shared_units(row.tolist(), int(whole))
     return {"units": tuple(units)}
 
@@ -144,7 +150,7 @@ def shared_units(weights: list[int], least_whole: int = 0) -> list[int]:
 
 def _shapley_ordered(counted: Counted) -> Parameters:
     found = CoalitionRates(counted.counts, counted.values, counted.noise)
-    return {"rates": tuple(_parts(np.array(list(found.rates.values()))).tolist())}
+    return {"rates": tuple(_parts(found.rates).tolist())}
 
 
 def _logistic(counted: Counted) -> Parameters:

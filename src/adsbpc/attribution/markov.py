@@ -14,8 +14,10 @@ from adsbpc.attribution.games import Reals
 from adsbpc.attribution.rates import rate
 
 # Journeys are followed until fewer than this share are still on their way, or for so many steps.
-_STILL_GOING = 1e-12
-_MOST_STEPS = 5_000
+_STILL_GOING = 1e-10
+_MOST_STEPS = 2_000
+# Up to so many states most of them follow one another.
+_FEW_STATES = 500
 
 _Stages = tuple[int, ...]
 
@@ -28,11 +30,10 @@ def removal_effects(counts: Transitions, values: Reals, noise: float) -> Reals:
     Without any conversion all effects are 0.
     """
     chain = _chain(counts, values, noise)
-    everybody = np.ones(len(chain.converting), dtype=bool)
-    whole = chain.conversion_rate(everybody)
+    everything = np.ones((1, len(chain.converting)), dtype=bool)
+    whole, *without = chain.conversion_rates(np.vstack([everything, ~chain.members.T]))
     if whole <= 0:
         return np.zeros(counts.players)
-    without = [chain.conversion_rate(~chain.members[:, p]) for p in range(counts.players)]
     return np.clip(1 - np.array(without) / whole, 0.0, 1.0)
 
 
@@ -42,20 +43,21 @@ class _Chain:
     publishers a state has."""
 
     starting: Reals
-    moving: csr_array
+    moving: csr_array | Reals
     converting: Reals
     members: NDArray[np.bool_]
 
-    def conversion_rate(self, kept: NDArray[np.bool_]) -> float:
-        """How often a journey converts that ends where it meets a state that is not kept."""
+    def conversion_rates(self, kept: NDArray[np.bool_]) -> list[float]:
+        """For each row of `kept`, how often a journey converts that ends where it meets a state
+        that is not kept."""
         there = self.starting * kept
-        converted = 0.0
+        converted = np.zeros(len(kept))
         for _ in range(_MOST_STEPS):
-            converted += float(there @ self.converting)
+            converted += there @ self.converting
             there = (there @ self.moving) * kept
-            if there.sum() < _STILL_GOING:
+            if there.sum(axis=1).max() < _STILL_GOING:
                 break
-        return converted
+        return [float(found) for found in converted]
 
 
 def _chain(counts: Transitions, values: Reals, noise: float) -> _Chain:
@@ -123,7 +125,7 @@ def _starting(states: int, starts: Reals) -> Reals:
 
 def _moving(
     counts: Transitions, runs: list[_Stages], number: dict[int, int], chances: Reals
-) -> csr_array:
+) -> csr_array | Reals:
     before, after, chance = [], [], []
     for position, run in enumerate(runs):
         for player in range(counts.players):
@@ -131,4 +133,5 @@ def _moving(
                 before.append(position)
                 after.append(number[counts.state((*run, player)[-counts.order :])])
                 chance.append(chances[position, player])
-    return csr_array((chance, (before, after)), shape=(len(runs), len(runs)))
+    found = csr_array((chance, (before, after)), shape=(len(runs), len(runs)))
+    return found.toarray() if len(runs) <= _FEW_STATES else found
