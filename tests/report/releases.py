@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,20 @@ from adsbpc.model import (
     Budget,
     CampaignSpec,
     Estimate,
+    Fit,
     Guarantee,
+    ModelShare,
     Promise,
     Release,
 )
+from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.report import Report
 
 Reals = NDArray[np.float64]
 
 PUBLISHERS = ("search", "social", "video", "newsletter", "partners")
+COMPARED = ("shapley_path", "shapley", "incremental_value", "probabilistic", "logistic")
+_FALLBACK = "shapley_path"
 _SURGING = "video"
 
 
@@ -35,7 +40,8 @@ class MadeUp:
     """A campaign whose truth is known, and the noise that hides it.
 
     Personal budgets cut the same part of every publisher, and more of it slot by slot: `most_cut`
-    of the last slot. Bounds cut nothing here.
+    of the last slot. Bounds cut nothing here. A fitted model is fitted in slot `fit_slot`, or in
+    some file if there is none; models compared differ in how much they give to the largest.
     """
 
     publishers: tuple[str, ...] = PUBLISHERS
@@ -57,6 +63,10 @@ class MadeUp:
     queries: tuple[str, ...] = ("prefix",)
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     epsilon: float = 5.3
+    model: str = "last_touch"
+    fit_slot: int | None = None
+    compared: tuple[str, ...] = COMPARED
+    share_error: float = 0.01
     seed: int = 7
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +87,39 @@ class MadeUp:
                     "value_cap": self.value_cap,
                 },
                 "events": {"impressions": "impressions", "conversions": "conversions"},
+                "attribution": {"model": self.model, "fit": self._fit_section},
+            }
+        )
+
+    @property
+    def is_fitted(self) -> bool:
+        return self.model in get_args(FittedModelName)
+
+    @property
+    def _fit_section(self) -> dict[str, Any] | None:
+        if not self.is_fitted:
+            return None
+        if self.fit_slot is None:
+            return {"parameters": "fit.json"}
+        return {"rho": 0.05, "slots": self.fit_slot, "fallback": _FALLBACK}
+
+    @property
+    def fit(self) -> Fit:
+        names = (*self.publishers, OTHER_PUBLISHER)
+        shares = []
+        for place, model in enumerate(self.compared):
+            weights = 0.62 ** ((0.8 + 0.1 * place) * np.arange(len(names)))
+            shares += [
+                ModelShare(model, name, float(share), self.share_error)
+                for name, share in zip(names, weights / weights.sum(), strict=True)
+            ]
+        return Fit.model_validate(
+            {
+                "model": self.model,
+                "publishers": names,
+                "slots": self.fit_slot,
+                "parameters": {},
+                "comparison": shares,
             }
         )
 
@@ -164,7 +207,14 @@ class MadeUp:
             estimates=tuple(answer for query in self.queries for answer in answers[query]),
             slot_totals=alone,
             running_totals=running,
+            attribution=self._model_of(slot),
+            fit=self.fit if slot == self.fit_slot else None,
         )
+
+    def _model_of(self, slot: int) -> str | None:
+        if not self.is_fitted:
+            return None
+        return self.model if slot > (self.fit_slot or 0) else _FALLBACK
 
     def _answers(self, query: str, span: tuple[int, int], noisy: Reals) -> tuple[Estimate, ...]:
         first, last = span

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -130,6 +131,31 @@ def test_the_page_draws_and_fits(
     _assert_well_behaved(opened)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [_DESKTOP, _NARROWEST], ids=["wide", "narrow"])
+def test_models_are_compared(
+    reader: Reader, size: tuple[int, int], scheme: Literal["light", "dark"]
+) -> None:
+    opened = reader.open(MadeUp(model="shapley", fit_slot=7).report(), size, scheme)
+    section = opened.page.locator("section[aria-labelledby=models-title]")
+    assert section.locator("figure").count() == 6
+    for figure in section.locator("figure").all():
+        rows = figure.locator("li:not(.axis)")
+        assert rows.count() == 5
+        assert rows.locator(".dot").count() == 5
+        # The line goes through the dot of the model in use.
+        dot, line = (
+            figure.locator(f".used .{part}").bounding_box() for part in ("dot", "used-line")
+        )
+        assert dot is not None
+        assert line is not None
+        assert abs(dot["x"] + dot["width"] / 2 - line["x"] - line["width"] / 2) < 1
+        labels = [label.bounding_box() for label in figure.locator(".scale span:visible").all()]
+        for left, right in pairwise(box for box in labels if box is not None):
+            assert left["x"] + left["width"] <= right["x"]
+    _assert_well_behaved(opened)
+
+
 @pytest.mark.parametrize("size", [_DESKTOP, _NARROWEST], ids=["wide", "narrow"])
 @pytest.mark.parametrize(
     "made",
@@ -137,8 +163,16 @@ def test_the_page_draws_and_fits(
         MadeUp(released=1),
         MadeUp(slots=1, released=1),
         MadeUp(tuple(f"publisher-{k:03d}" for k in range(199))),
-        MadeUp(tuple(f"{k} {'network' * 11}"[:80] for k in range(5)), name="campaign" * 20),
-        MadeUp(HOSTILE, name="</title><script>alert(0)</script>"),
+        MadeUp(
+            tuple(f"{k} {'network' * 11}"[:80] for k in range(5)),
+            name="campaign" * 20,
+            model="shapley",
+            fit_slot=30,
+            share_error=0.2,
+        ),
+        MadeUp(
+            HOSTILE, name="</title><script>alert(0)</script>", model="shapley_ordered", fit_slot=1
+        ),
         MadeUp(volume=0.1, scale=20),
         MadeUp(tuple(f"p{k}" for k in range(60)), volume=1, scale=20),
         MadeUp(metric="value", value_cap=500.0, volume=9e6, scale=9e5),

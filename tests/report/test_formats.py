@@ -18,7 +18,7 @@ import pytest
 
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.report import Report
-from tests.report.releases import MadeUp
+from tests.report.releases import COMPARED, MadeUp
 
 _AWKWARD = ("plain", 'comma, quote " and tail', "ünïcode 🌍", "</script>", "=1+1")
 
@@ -93,7 +93,8 @@ def test_json_says_what_is_promised() -> None:
         "scope": "acme",
         "advertiser": "Ad-1",
         "metric": "conversions",
-        "attribution": "last_touch",
+        "attribution_model": "last_touch",
+        "attribution": None,
         "level": 0.9,
         "adjusted": False,
         "guarantee": {
@@ -111,6 +112,45 @@ def test_json_says_what_is_promised() -> None:
             "scope": {"limit": 3.0, "spent": 1.9, "left": 1.1},
         },
     }
+
+
+def test_json_says_which_model_attributed_what() -> None:
+    made = MadeUp(("big", "small"), released=5, model="shapley", fit_slot=3, share_error=0.2)
+    report = made.report(level=0.9)
+    found = json.loads(report.to_json())["attribution"]
+    rows = found.pop("comparison")
+    assert found == {
+        "model": "shapley",
+        "by_slot": ["shapley_path"] * 3 + ["shapley"] * 2,
+        "fit_slot": 3,
+    }
+    assert [(row["model"], row["publisher"]) for row in rows] == [
+        (model, publisher) for model in COMPARED for publisher in ("big", "small", "other")
+    ]
+    for row, share in zip(rows, made.fit.comparison, strict=True):
+        assert (row["share"], row["standard_error"]) == (share.share, 0.2)
+        # A share is never below nothing.
+        assert row["low"] == pytest.approx(max(share.share - 0.2 * 1.6449, 0), abs=1e-4)
+        assert row["high"] == pytest.approx(share.share + 0.2 * 1.6449, abs=1e-4)
+    assert 0.0 in [row["low"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("fit_slot", "model"), [(None, "shapley"), (4, "shapley_path")], ids=["file", "not yet"]
+)
+def test_json_of_a_campaign_without_a_fit_of_its_own(fit_slot: int | None, model: str) -> None:
+    report = MadeUp(released=2, model="shapley", fit_slot=fit_slot).report()
+    assert json.loads(report.to_json())["attribution"] == {
+        "model": model,
+        "by_slot": [model, model],
+        "fit_slot": None,
+        "comparison": [],
+    }
+
+
+def test_a_fit_moves_no_cell() -> None:
+    fitted = MadeUp(released=5, model="shapley", fit_slot=3).report()
+    assert fitted.to_csv() == MadeUp(released=5).report().to_csv()
 
 
 @pytest.mark.parametrize("format", ["html", "csv", "parquet", "json"])

@@ -8,6 +8,7 @@ from base64 import b64encode
 from datetime import date
 from hashlib import sha256
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -83,9 +84,12 @@ def test_sections_stand_in_order() -> None:
     assert places == sorted(places)
 
 
-def test_hostile_names_stay_text() -> None:
-    plain = _Outline(MadeUp(tuple(f"p{k}" for k in range(7))).report().to_html())
-    hostile = _Outline(MadeUp(HOSTILE, name="</title><script>alert(0)</script>").report().to_html())
+@pytest.mark.parametrize("fitted", [{}, {"model": "shapley", "fit_slot": 7}], ids=["plain", "fit"])
+def test_hostile_names_stay_text(fitted: dict[str, Any]) -> None:
+    names = tuple(f"p{k}" for k in range(7))
+    plain = _Outline(MadeUp(names, **fitted).report().to_html())
+    made = MadeUp(HOSTILE, name="</title><script>alert(0)</script>", **fitted)
+    hostile = _Outline(made.report().to_html())
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
     for (_, expected), (_, found) in zip(plain.tags, hostile.tags, strict=True):
         assert found.keys() == expected.keys()
@@ -95,6 +99,13 @@ def test_hostile_names_stay_text() -> None:
     data = json.loads(hostile.scripts[0])
     assert sorted(data["publishers"]) == sorted([*HOSTILE, "other"])
     assert data["csv"] == MadeUp(HOSTILE).report().to_csv()
+
+
+def test_a_publisher_named_like_a_script_is_compared_as_text() -> None:
+    html = MadeUp(("<script>", "plain"), model="shapley", fit_slot=7).report().to_html()
+    section = html.partition('<h2 id="models-title">')[2].partition("</section>")[0]
+    assert 'title="&lt;script&gt;">&lt;script&gt;</span>' in section
+    assert "<script" not in section
 
 
 def test_only_scripts_of_the_package_may_run() -> None:
@@ -201,6 +212,63 @@ def test_bounds_say_nothing_of_budgets_per_person() -> None:
     assert "intervals do not include that: they cover the noise only." in words
     assert "Upper ends" not in words
     assert "What was cut is not in them" not in words
+
+
+def test_models_compared() -> None:
+    made = MadeUp(("big", "small"), model="shapley", fit_slot=7, compared=("shapley", "logistic"))
+    outline = _Outline(made.report().to_html())
+    words = outline.words
+    places = [words.find(title) for title in ("Who contributed", "Models compared", "Download all")]
+    assert -1 < places[0] < places[1] < places[2]
+    assert "later ones with Shapley, whose parameters day 7 released" in words
+    assert "The upright line is at Shapley, the model in use." in words
+    assert "figures of another model every day would be a campaign of its own" in words
+    big = [share.share for share in made.fit.comparison if share.publisher == "big"]
+    assert (
+        f"big Shapley in use {100 * big[0]:.0f}% ± 2 logistic {100 * big[1]:.0f}% ± 2 0% 20%"
+        in words
+    )
+    used = [attrs for _, attrs in outline.tags if attrs.get("class") == "used"]
+    assert len(used) == 3
+
+
+def test_sure_shares_have_more_digits() -> None:
+    made = MadeUp(("big",), model="shapley", fit_slot=7, share_error=0.002)
+    share = made.fit.comparison[0].share
+    assert f"{100 * share:.1f}% ± 0.4" in _Outline(made.report().to_html()).words
+
+
+def test_the_model_in_use_need_not_be_among_those_compared() -> None:
+    made = MadeUp(model="shapley_ordered", fit_slot=7)
+    outline = _Outline(made.report().to_html())
+    assert "Shapley in order, the model in use, does not follow from these counts." in outline.words
+    assert "upright line" not in outline.words
+    assert "used-line" not in {attrs.get("class") for _, attrs in outline.tags}
+
+
+def test_models_of_the_largest_publishers_are_compared() -> None:
+    made = MadeUp(tuple(f"p{k:02d}" for k in range(40)), model="markov", fit_slot=7)
+    outline = _Outline(made.report().to_html())
+    assert "33 smaller publishers are in the JSON format." in outline.words
+    figures = [attrs for tag, attrs in outline.tags if tag == "figure"]
+    # One for all publishers, eight day by day, eight with models.
+    assert len(figures) == 1 + 8 + 8
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        MadeUp(),
+        MadeUp(model="shapley", fit_slot=7, released=6),
+        MadeUp(model="shapley"),
+        MadeUp(model="probabilistic", fit_slot=7, compared=()),
+    ],
+    ids=["plain", "not yet", "file", "nothing to compare"],
+)
+def test_no_models_are_compared_without_a_comparison(made: MadeUp) -> None:
+    outline = _Outline(made.report().to_html())
+    assert "Models compared" not in outline.words
+    assert "models-title" not in {attrs.get("id") for _, attrs in outline.tags}
 
 
 def test_budgets_can_be_read_by_a_screen_reader() -> None:

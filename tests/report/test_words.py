@@ -187,6 +187,58 @@ def test_the_summary_of_personal_budgets_gives_the_interval() -> None:
     assert wording.summary(report).startswith(f"{total.estimate:,.0f} {interval}")
 
 
+def test_which_model_attributed_which_slots() -> None:
+    def text(**made: object) -> str:
+        return wording.models_by_slot(MadeUp(model="shapley", **made).report())  # type: ignore[arg-type]
+
+    assert text(fit_slot=7) == (
+        "Days 1 to 7 were attributed with Shapley, path form, and later ones with Shapley, whose "
+        "parameters day 7 released. Totals add up both."
+    )
+    assert text(fit_slot=7, released=7) == (
+        "Days 1 to 7 were attributed with Shapley, path form, and later ones will be with Shapley, "
+        "whose parameters day 7 released."
+    )
+    assert text(fit_slot=7, released=6) == (
+        "Attributed with Shapley, path form. From day 8 on it will be Shapley, whose parameters "
+        "day 7 will release."
+    )
+    assert text(fit_slot=1, slot="1h").startswith("Hour 1 was attributed with Shapley, path form,")
+    assert text() == "Every day is attributed with Shapley."
+    assert wording.models_by_slot(MadeUp().report()) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("shapley_path", "Shapley, path form"),
+        ("shapley", "Shapley"),
+        ("incremental_value", "incremental value"),
+        ("probabilistic", "probabilistic (Shao and Li)"),
+        ("logistic", "logistic"),
+        ("markov", "Markov removal"),
+        ("last_touch", "last touch"),
+        ("shapley_ordered", "Shapley in order"),
+        ("time_decay", "time decay"),
+    ],
+)
+def test_models_have_names(model: str, name: str) -> None:
+    report = MadeUp(model=model, released=1).report()
+    assert wording.attribution(report).startswith(f"{name}, clicks up to 30d")
+
+
+def test_what_comparing_costs() -> None:
+    text = wording.comparison_cost(MadeUp(model="markov", fit_slot=7).report(), 7)
+    assert (
+        "noisy counts that day 7 released, about people's first conversions in days 1 to 7" in text
+    )
+    assert "From day 8 on the daily figures above use Markov removal only" in text
+    hours = MadeUp(model="shapley", fit_slot=1, slot="1h", released=2).report()
+    text = wording.comparison_cost(hours, 1)
+    assert "first conversions in hour 1, so comparing them costs nothing more" in text
+    assert "the hourly figures above use Shapley only; figures of another model every hour" in text
+
+
 @pytest.mark.parametrize("width", [60, 120])
 def test_the_table(width: int) -> None:
     text = _printed(MadeUp(volume=12).report(), width)

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from adsbpc.errors import SourceError
 from adsbpc.model import Budget, Promise
 from adsbpc.report.cells import Cell
+from adsbpc.report.models import Models
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -73,7 +74,8 @@ def json_of(report: Report) -> str:
         "scope": campaign.scope,
         "advertiser": campaign.advertiser,
         "metric": campaign.metric,
-        "attribution": report.spec.attribution.model,
+        "attribution_model": report.spec.attribution.model,
+        "attribution": _models(report.models),
         "level": report.level,
         "adjusted": report.adjusted,
         "guarantee": promise_object(report.promise),
@@ -124,6 +126,17 @@ def _plain(value: Any) -> Any:
 def _object(cell: Cell) -> dict[str, Any]:
     found = {name: getattr(cell, name) for name in COLUMNS}
     return found | {name: found[name].isoformat() for name in ("starts_at", "ends_at")}
+
+
+def _models(models: Models | None) -> dict[str, Any] | None:
+    if models is None:
+        return None
+    return {
+        "model": models.by_slot[-1],
+        "by_slot": models.by_slot,
+        "fit_slot": models.fit_slot,
+        "comparison": [asdict(each) for each in models.comparison],
+    }
 
 
 def _budget(budget: Budget) -> dict[str, float]:

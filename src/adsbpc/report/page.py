@@ -50,6 +50,7 @@ def page_of(report: Report) -> str:
         slots_note=escape(sections.slots_note(report, len(charts.slots_with_bars(report)))),
         multiples=sections.multiples(bars),
         shares=sections.shares(report, drawn),
+        models=sections.models_compared(report, drawn),
         download=sections.download(report, _file_name(report) if with_cells else None),
         table_note=escape(sections.table_note(report)),
         table=sections.table(report),

@@ -13,6 +13,7 @@ from adsbpc.model import Budget, CampaignSpec, Promise, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import COLUMNS, arrow_of, csv_of, json_of, parquet_of, write_whole
+from adsbpc.report.models import Models
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.timeline import Timeline
@@ -138,6 +139,11 @@ class Report(Tabular):
         """Every publisher's total after the newest slot."""
         totals = self.lens.cells(self.newest, self.newest.running_totals)
         return Standings.of(totals, self.lens.reach)
+
+    @cached_property
+    def models(self) -> Models | None:
+        """None where attribution follows from a journey alone."""
+        return Models.of(self.releases, self.lens.reach)
 
     def running_totals(self, slots: Iterable[int]) -> tuple[Cell, ...]:
         """From the first slot to each of these, whatever the workload asks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from math import ceil
 from typing import TYPE_CHECKING
@@ -11,7 +11,15 @@ from adsbpc.model import ALL_PUBLISHERS, Budget
 from adsbpc.report import wording
 from adsbpc.report.cells import Cell
 from adsbpc.report.charts import Drawn
-from adsbpc.report.numbers import amount, budget_texts, interval, percent, rounded_up
+from adsbpc.report.models import Compared
+from adsbpc.report.numbers import (
+    amount,
+    budget_texts,
+    decimals_of,
+    interval,
+    percent,
+    rounded_up,
+)
 from adsbpc.report.palette import variable
 from adsbpc.report.standings import Share, Standing
 
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
 
 # A longer table scrolls in a box of its own.
 _LONG_TABLE = 15
+# Between the ticks of an axis of shares.
+_STEPS, _MOST_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2), 5
 _NOISY_MARK = '<span class="mark" role="img" aria-label="cannot be told from nothing">~</span>'
 
 
@@ -50,7 +60,7 @@ def trend_note(report: Report, drawn: int) -> str:
         note += (
             f" The {drawn} largest of {drawn + missing} publishers are drawn; all are in the table."
         )
-    return note
+    return f"{note} {wording.models_by_slot(report)}".rstrip()
 
 
 def chips(drawn: Sequence[Drawn]) -> str:
@@ -90,17 +100,10 @@ def shares(report: Report, drawn: Sequence[Drawn]) -> str:
             '<p class="note">Shares are not shown yet: the total of all publishers cannot be told '
             "from nothing.</p>"
         )
-    # The axis ends at a tick, past every interval.
-    widest = max(share.high for _, share in known)
-    step = 0.1 if widest <= 0.5 else 0.2
-    end = step * ceil(widest / step - 1e-9)
+    step, end = _scale(share.high for _, share in known)
     rows = "".join(
         _share_row(report, standing, share, each.colour, end, step)
         for (standing, share), each in zip(known, drawn, strict=True)
-    )
-    ticks = "".join(
-        f'<span style="left: {100 * tick * step / end:.4g}%">{percent(tick * step)}</span>'
-        for tick in range(round(end / step) + 1)
     )
     missing = len(report.standings.publishers) - len(known)
     more = " What was cut is not in them." if report.has_personal_budgets else ""
@@ -109,28 +112,109 @@ def shares(report: Report, drawn: Sequence[Drawn]) -> str:
     return (
         f'<p class="note">Share of all {escape(wording.metric_name(report))} so far, with '
         f"{wording.level_name(report)} intervals.{more}</p>"
-        f'<ol class="shares">{rows}<li class="axis" aria-hidden="true"><span></span>'
-        f'<span class="scale">{ticks}</span></li></ol>'
+        f'<ol class="shares">{rows}{_axis(step, end)}</ol>'
+    )
+
+
+def _scale(highs: Iterable[float]) -> tuple[float, float]:
+    """The step between ticks, and the tick past every interval where the axis ends."""
+    widest = max(highs)
+    step = next(step for step in _STEPS if widest <= _MOST_STEPS * step)
+    return step, step * ceil(widest / step - 1e-9)
+
+
+def _axis(step: float, end: float) -> str:
+    ticks = "".join(
+        f'<span style="left: {100 * tick * step / end:.4g}%">{percent(tick * step)}</span>'
+        for tick in range(round(end / step) + 1)
+    )
+    return (
+        f'<li class="axis" aria-hidden="true"><span></span><span class="scale">{ticks}</span></li>'
     )
 
 
 def _share_row(
     report: Report, standing: Standing, share: Share, colour: str, end: float, step: float
 ) -> str:
-    left, width = 100 * share.low / end, 100 * (share.high - share.low) / end
     return (
         f'<li style="--colour: {variable(colour)}; --step: {100 * step / end:.6g}%">'
         f"{_named(standing.publisher)}"
         f'<span class="track" aria-hidden="true">'
         f'<span class="bar" style="width: {100 * share.value / end:.4g}%"></span>'
-        f'<span class="whisker" style="left: {left:.4g}%; width: {width:.4g}%"></span></span>'
+        f"{_whisker(share.low, share.high, end)}</span>"
         f'<span class="number">{percent(share.value)} '
         f"<small>{_share_interval(share, 0)}</small></span></li>"
     )
 
 
+def _whisker(low: float, high: float, end: float) -> str:
+    left, width = 100 * low / end, 100 * (high - low) / end
+    return f'<span class="whisker" style="left: {left:.4g}%; width: {width:.4g}%"></span>'
+
+
 def _share_interval(share: Share, digits: int) -> str:
     return f"{percent(share.low, digits)} to {percent(share.high, digits)}"
+
+
+def models_compared(report: Report, drawn: Sequence[Drawn]) -> str:
+    """A section of its own; nothing where there is no comparison."""
+    models = report.models
+    if models is None or models.fit_slot is None or not models.comparison:
+        return ""
+    shares: dict[str, list[Compared]] = {}
+    for each in models.comparison:
+        shares.setdefault(each.publisher, []).append(each)
+    shown = [each for each in drawn if each.publisher in shares]
+    figures = "".join(_models_of(report, shares[each.publisher], each) for each in shown)
+    used = report.spec.attribution.model
+    note = (
+        "The share of conversions that each model gives a publisher, on a scale of its own for "
+        f"each publisher, with {wording.level_name(report)} intervals."
+    )
+    if any(each.model == used for each in models.comparison):
+        note += f" The upright line is at {wording.model_name(used)}, the model in use."
+    else:
+        note += f" {wording.model_name(used)}, the model in use, does not follow from these counts."
+    missing = len(shares) - len(shown)
+    if missing:
+        note += f" {missing} smaller publishers are in the JSON format."
+    return (
+        '<section class="card" aria-labelledby="models-title">'
+        '<h2 id="models-title">Models compared</h2>'
+        f'<p class="note">{escape(note)}</p><div class="compared">{figures}</div>'
+        f'<p class="note">{escape(wording.comparison_cost(report, models.fit_slot))}</p></section>'
+    )
+
+
+def _models_of(report: Report, shares: Sequence[Compared], each: Drawn) -> str:
+    """A publisher's figure, with a row for each model."""
+    used = report.spec.attribution.model
+    step, end = _scale(share.high for share in shares)
+    line = "".join(
+        f'<span class="used-line" style="left: {100 * share.share / end:.4g}%"></span>'
+        for share in shares
+        if share.model == used
+    )
+    # The same for all models, so that columns line up.
+    digits = decimals_of("conversions", 100 * min(share.standard_error for share in shares))
+
+    def row(share: Compared) -> str:
+        kind, mark = "", ""
+        if share.model == used:
+            kind, mark = ' class="used"', " <small>in use</small>"
+        return (
+            f'<li{kind}><span class="name">{escape(wording.model_name(share.model))}{mark}</span>'
+            f'<span class="track" aria-hidden="true">{line}{_whisker(share.low, share.high, end)}'
+            f'<span class="dot" style="left: {100 * share.share / end:.4g}%"></span></span>'
+            f'<span class="number">{percent(share.share, digits)} <small>± '
+            f"{100 * report.lens.reach * share.standard_error:.{digits}f}</small></span></li>"
+        )
+
+    return (
+        f'<figure style="--colour: {variable(each.colour)}; --step: {100 * step / end:.6g}%">'
+        f'<figcaption><span class="swatch"></span>{_named(each.publisher)}</figcaption>'
+        f'<ol class="shares">{"".join(map(row, shares))}{_axis(step, end)}</ol></figure>'
+    )
 
 
 def download(report: Report, file_name: str | None) -> str:

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 # Up to here the odds at most double or so; from there on the worst case comes close to certainty.
 _SMALL_EPSILON, _LARGE_EPSILON = 1.0, 3.0
 
+# Where the name in a campaign file is not what people call the model.
+_MODEL_NAMES = {
+    "shapley": "Shapley",
+    "shapley_path": "Shapley, path form",
+    "shapley_ordered": "Shapley in order",
+    "probabilistic": "probabilistic (Shao and Li)",
+    "markov": "Markov removal",
+}
+
 # Below tables of campaigns with personal budgets.
 UPPER_ENDS = "Upper ends of intervals include an estimate of what was cut."
 
@@ -198,10 +207,54 @@ def _cut_so_far(report: Report) -> str:
     )
 
 
+def model_name(model: str) -> str:
+    return _MODEL_NAMES.get(model, model.replace("_", " "))
+
+
 def attribution(report: Report) -> str:
     """Which touches of a journey get the credit."""
     model = report.spec.attribution
     return (
-        f"{model.model.replace('_', ' ')}, clicks up to {duration_text(model.click_lookback)}, "
+        f"{model_name(model.model)}, clicks up to {duration_text(model.click_lookback)}, "
         f"views up to {duration_text(model.view_lookback)} before"
     )
+
+
+def models_by_slot(report: Report) -> str:
+    """Which model attributed which slots, where one of them is fitted."""
+    models, section = report.models, report.spec.attribution
+    if models is None or section.fit is None:
+        return ""
+    word, model, last = report.timeline.word, model_name(section.model), section.fit.slots
+    if last is None:
+        return f"Every {word} is attributed with {model}."
+    newest, before = report.newest.slot, model_name(section.fit.fallback)
+    if newest < last:
+        return (
+            f"Attributed with {before}. From {word} {last + 1} on it will be {model}, whose "
+            f"parameters {word} {last} will release."
+        )
+    done = "" if newest > last else "will be "
+    both = " Totals add up both." if newest > last else ""
+    return (
+        f"{_first_slots(report, last).capitalize()} {'was' if last == 1 else 'were'} attributed "
+        f"with {before}, and later ones {done}with {model}, whose parameters {word} {last} "
+        f"released.{both}"
+    )
+
+
+def comparison_cost(report: Report, slot: int) -> str:
+    """Why one look at people shows several models, and only one of them every slot."""
+    word, rhythm = report.timeline.word, report.timeline.rhythm
+    return (
+        f"All of these come from the one set of noisy counts that {word} {slot} released, about "
+        f"people's first conversions in {_first_slots(report, slot)}, so comparing them costs "
+        f"nothing more. From {word} {slot + 1} on the {rhythm} figures above use "
+        f"{model_name(report.spec.attribution.model)} only; figures of another model every {word} "
+        "would be a campaign of its own, with its own budget."
+    )
+
+
+def _first_slots(report: Report, last: int) -> str:
+    word = report.timeline.word
+    return f"{word} 1" if last == 1 else f"{word}s 1 to {last}"
