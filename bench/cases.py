@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from adsbpc.campaign import attribute
+from adsbpc.campaign.fits import fit_to_events
 from adsbpc.contributions import Books, EngineAccounts, EngineContributions
 from adsbpc.engines import Engine, open_engine
+from adsbpc.events import read_events
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
-from adsbpc.privacy import LIMIT, Terms, toeplitz
+from adsbpc.privacy import LIMIT, SeededRandomness, Terms, toeplitz
 from adsbpc.privacy.strategies import ONE
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
@@ -52,7 +55,7 @@ def _measured(floor: float, seconds: float) -> Measured:
     return Measured(round(seconds / floor, 2), round(floor, 3), round(seconds, 3), peak)
 
 
-def _events_spec(data: Path, model: str) -> CampaignSpec:
+def _events_spec(data: Path, model: str, more: dict[str, Any] | None = None) -> CampaignSpec:
     return CampaignSpec.model_validate(
         {
             "campaign": {
@@ -70,7 +73,9 @@ def _events_spec(data: Path, model: str) -> CampaignSpec:
                 "model": model,
                 "click_lookback": f"{LOOKBACK_DAYS}d",
                 "view_lookback": f"{LOOKBACK_DAYS}d",
+                **(more or {}),
             },
+            "privacy": {"rho": 1.0},
             "directory": data / "events",
         }
     )
@@ -106,6 +111,27 @@ def events_checked(data: Path) -> Measured:
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
     return _measured(floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine)))
+
+
+def _fit(data: Path, model: str) -> Measured:
+    """From opened and checked events to public parameters: a million journeys, all slots."""
+    engine = _open("1GiB")
+    floor = _scan_seconds(engine, _event_files(data))
+    spec = _events_spec(data, model, {"fit": {"rho": 0.05, "slots": SLOTS - 1}})
+    read_events(spec, engine)
+    return _measured(floor, _seconds(lambda: fit_to_events(spec, engine, SeededRandomness(0))))
+
+
+def fit_of_shapley(data: Path) -> Measured:
+    return _fit(data, "shapley")
+
+
+def fit_of_second_order_probabilities(data: Path) -> Measured:
+    return _fit(data, "probabilistic")
+
+
+def fit_of_a_markov_chain(data: Path) -> Measured:
+    return _fit(data, "markov")
 
 
 def _rows_by_slot(engine: Engine, data: Path) -> str:
@@ -187,6 +213,9 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         attribution_last_touch,
         attribution_uniform,
         events_checked,
+        fit_of_shapley,
+        fit_of_second_order_probabilities,
+        fit_of_a_markov_chain,
         contributions_by_slot,
         contributions_by_slot_in_1gib,
         personal_budgets_by_slot,

@@ -41,22 +41,28 @@ def counts_of(spec: CampaignSpec) -> CountSet:
 
 
 def make_fit(spec: CampaignSpec, engine: Engine, randomness: Randomness) -> tuple[Fit, Charge]:
-    """Count the journeys that ended so far, add noise, and fit the campaign's model to that."""
-    section = spec.attribution
-    fit = section.fit
+    """Read the events up to the fit's slot, and fit the campaign's model to noisy counts of the
+    journeys that ended in them."""
+    fit = spec.attribution.fit
     assert fit is not None
-    assert fit.slots is not None
-    counts = counts_of(spec)
     events = read_events(spec, engine, through=fit.slots)
     if fit.holdout is not None:
         read_holdout(spec, events, fit.holdout)
+    return fit_to_events(spec, engine, randomness)
+
+
+def fit_to_events(spec: CampaignSpec, engine: Engine, randomness: Randomness) -> tuple[Fit, Charge]:
+    """The same for events that stand in the engine."""
+    section = spec.attribution
+    assert section.fit is not None
+    counts = counts_of(spec)
     exact = engine_counts(engine, counts, journeys_of(section), spec.grid.starts_at)
     noisy = noisy_counts(exact, fit_rho(spec), privacy_of(spec).adjacency, randomness)
     made = fit_of(
         section.model,
         section.order_of_fit,
         spec.reported_publishers,
-        fit.slots,
+        section.fit.slots or 0,
         counts,
         noisy.values,
         full_weight(counts.full_squared),
