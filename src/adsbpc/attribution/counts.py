@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, islice, pairwise, product
 from math import comb
 from typing import ClassVar
 
@@ -41,14 +41,13 @@ class CountSet:
     @cached_property
     def cells(self) -> tuple[int, ...]:
         """All cells in the order in which they are released."""
-        found = tuple(self._cells())
+        found = tuple(islice(self._cells(), MOST_CELLS + 1))
         if self.holdout:
             found = (*found, 2 * HOLDOUT, 2 * HOLDOUT + 1)
         if len(found) > MOST_CELLS:
             raise SpecError(
-                f"[attribution] model: a fit for {self.players - 1} publishers would have "
-                f"{len(found):,} counts, more than {MOST_CELLS:,}. List fewer publishers, or lower "
-                "order"
+                f"[attribution] model: a fit for {self.players - 1} publishers would have more "
+                f"than {MOST_CELLS:,} counts. List fewer publishers, or lower order"
             )
         return found
 

@@ -15,7 +15,6 @@ from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.lab.journeys import make_campaign
-from adsbpc.model import CampaignSpec
 from adsbpc.model.attribution_spec import ModelName
 from adsbpc.report import Report
 from adsbpc.report.numbers import rounded_up
@@ -40,7 +39,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     with notes().status("Writing the report"):
         report = campaign.report()
         report.write(directory / _PAGE, "html")
-        truth = _truth(campaign.spec)
+        truth = _truth(campaign)
     if as_json:
         found = {
             "campaign": str(made.spec),
@@ -64,11 +63,12 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     print(f"The report, for a browser: {directory / _PAGE}")
 
 
-def _truth(spec: CampaignSpec) -> dict[str, float]:
+def _truth(campaign: Campaign) -> dict[str, float]:
     """What no campaign about real people may show."""
+    spec = campaign.spec
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
-        attribute(spec, engine)
+        attribute(spec, engine, fit=campaign.fit())
         with contributed(spec, engine) as contributions:
             totals = [contributions.totals(slot) for slot in range(1, spec.campaign.slots + 1)]
     finally:

@@ -79,7 +79,7 @@ def _print(campaign: Campaign, fit: Fit) -> None:
         return
     models = list(dict.fromkeys(share.model for share in fit.comparison))
     table = Table(
-        "publisher", *models,
+        "publisher", *(model.replace("_", " ") for model in models),
         title=f"Shares of conversions up to slot {fit.slots} (with standard errors), in per cent",
     )  # fmt: skip
     shares = {(share.publisher, share.model): share for share in fit.comparison}
