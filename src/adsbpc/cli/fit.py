@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import get_args
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from adsbpc.attribution import fit_again
@@ -79,7 +80,7 @@ def _print(campaign: Campaign, fit: Fit) -> None:
         return
     models = list(dict.fromkeys(share.model for share in fit.comparison))
     table = Table(
-        "publisher", *(model.replace("_", " ") for model in models),
+        "publisher", *(model.replace("_", " ") for model in models), box=SIMPLE_HEAD,
         title=f"Shares of conversions up to slot {fit.slots} (with standard errors), in per cent",
     )  # fmt: skip
     shares = {(share.publisher, share.model): share for share in fit.comparison}
