@@ -27,6 +27,7 @@ MODELS: list[dict[str, Any]] = [
     {"model": "time_decay", "half_life": "7h"},
     {"model": "position"},
     {"model": "position", "first_share": 0, "last_share": 0},
+    {"model": "shapley_path"},
 ]
 
 # A coarse clock makes ties and exact lookback boundaries common; it spans the campaign, the

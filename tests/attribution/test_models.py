@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adsbpc.attribution import (
     AttributionModel,
+    DistinctPublishers,
     FirstTouch,
     Journeys,
     LastTouch,
@@ -54,6 +55,7 @@ JOURNEY = [click("A", 9), click("B", 6), click("B", 3), click("C", 1)]
         (Position(0.4, 0.4), {"A": Fraction(2, 5), "B": Fraction(1, 5), "C": Fraction(2, 5)}),
         (Position(1, 0), {"A": 1}),
         (Position(0, 0), {"B": 1}),
+        (DistinctPublishers(), {"A": Fraction(1, 3), "B": Fraction(1, 3), "C": Fraction(1, 3)}),
     ],
 )
 def test_a_journey_of_four(model: AttributionModel, expected: dict[str, Fraction]) -> None:

@@ -13,6 +13,8 @@ import sqlglot
 
 from adsbpc.attribution import (
     AttributionModel,
+    CountSet,
+    DistinctPublishers,
     FirstTouch,
     Journeys,
     LastTouch,
@@ -20,7 +22,13 @@ from adsbpc.attribution import (
     TimeDecay,
     Uniform,
     credits_sql,
+    fit_cells_sql,
+    fit_users_sql,
+    fitted_model,
 )
+from adsbpc.attribution.counts import Coalitions, Pairs, Transitions
+from adsbpc.attribution.fitted import CoalitionUnits, LogisticEffects
+from tests.attribution.fits import any_fit, names
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 DAY = 86_400_000_000
@@ -31,7 +39,23 @@ MODELS: dict[str, AttributionModel] = {
     "uniform": Uniform(),
     "time_decay": TimeDecay(half_life=7 * DAY),
     "position": Position(0.4, 0.4),
+    "shapley_path": DistinctPublishers(),
+    # The same text for incremental values and for Markov chains.
+    "publisher_weights": fitted_model(any_fit("markov", 1, names(4), seed=1)),
+    "probabilistic": fitted_model(any_fit("probabilistic", 2, names(4), seed=1)),
+    "logistic": LogisticEffects(names(4), (-131_072, 65_536, 0, -65_536, 1)),
+    "shapley": fitted_model(any_fit("shapley", 1, names(4), seed=1)),
+    "shapley_in_parts": CoalitionUnits(names(14), ()),
+    "shapley_ordered": fitted_model(any_fit("shapley_ordered", 1, names(4), seed=1)),
 }
+SETS: dict[str, CountSet] = {
+    "coalitions": Coalitions(4),
+    "coalitions_latest": Coalitions(14),
+    "pairs": Pairs(4),
+    "transitions": Transitions(4),
+    "transitions_order_3": Transitions(4, order=3),
+}
+STARTS_AT = 1_774_566_000_000_000
 
 
 def compare(name: str, text: str) -> None:
@@ -46,12 +70,56 @@ def test_the_text_of_each_model(name: str) -> None:
     compare(f"{name}.sql", credits_sql(MODELS[name], JOURNEYS, publisher_count=20) + "\n")
 
 
-@pytest.mark.parametrize("dialect", ["bigquery", "postgres", "redshift", "snowflake", "trino"])
+def cells_text(counts: CountSet) -> str:
+    return f"WITH {fit_cells_sql(counts, JOURNEYS)}\nSELECT * FROM all_cells"
+
+
+@pytest.mark.parametrize("name", sorted(SETS))
+def test_the_text_of_each_set_of_counts(name: str) -> None:
+    compare(f"fit_cells.{name}.sql", cells_text(SETS[name]) + "\n")
+
+
+@pytest.mark.parametrize("holdout", [False, True])
+def test_the_text_of_users_to_count(holdout: bool) -> None:
+    text = fit_users_sql(Pairs(4, holdout=holdout), JOURNEYS, STARTS_AT)
+    compare(f"fit_users{'.holdout' if holdout else ''}.sql", text + "\n")
+
+
+def test_a_text_does_not_depend_on_what_was_fitted() -> None:
+    """Parameters stand in tables, but for the intercept of the logistic model."""
+    for model in ("markov", "probabilistic", "shapley", "shapley_ordered"):
+        one, other = (
+            credits_sql(fitted_model(any_fit(model, 1, names(4), seed)), JOURNEYS, 20)
+            for seed in (1, 2)
+        )
+        assert one == other
+
+
+DIALECTS = ["bigquery", "postgres", "redshift", "snowflake", "trino"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_other_dialects_can_be_written(dialect: str) -> None:
     text = credits_sql(Uniform(), JOURNEYS, publisher_count=20)
     (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)
     compare(f"uniform.{dialect}.sql", translated + "\n")
     assert sqlglot.parse_one(translated, read=dialect).find_all(sqlglot.exp.CTE)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_texts_of_fits_can_be_written_in_other_dialects(dialect: str) -> None:
+    texts = [
+        *(credits_sql(model, JOURNEYS, publisher_count=20) for model in MODELS.values()),
+        *(cells_text(counts) for counts in SETS.values()),
+        fit_users_sql(Pairs(4, holdout=True), JOURNEYS, STARTS_AT),
+    ]
+    for text in texts:
+        (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect)
+        before, after = (
+            [step.alias for step in sqlglot.parse_one(each, read=read).find_all(sqlglot.exp.CTE)]
+            for each, read in ((text, "duckdb"), (translated, dialect))
+        )
+        assert before == after
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -62,4 +130,14 @@ def test_every_step_has_a_name(name: str, dialect: str) -> None:
     steps = [cte.alias for cte in sqlglot.parse_one(text, read=dialect).find_all(sqlglot.exp.CTE)]
     assert steps[0] == "busy_users"
     assert {"light_touches", "busy_candidates", "touches", "shares"} <= set(steps)
+    assert len(steps) == len(set(steps))
+
+
+@pytest.mark.parametrize("name", sorted(SETS))
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_every_step_of_counting_has_a_name(name: str, dialect: str) -> None:
+    parsed = sqlglot.parse_one(cells_text(SETS[name]), read=dialect)
+    steps = [cte.alias for cte in parsed.find_all(sqlglot.exp.CTE)]
+    assert steps[:3] == ["fit_found", "fit_ranked", "fit_touches"]
+    assert steps[-2:] == ["fit_cells", "all_cells"]
     assert len(steps) == len(set(steps))
