@@ -127,6 +127,11 @@ def hundred(journey: tuple[int, ...], converting: int) -> list[User]:
     return [(journey, number < converting) for number in range(100)]
 
 
+def group_of_thousand(baseline: float | None) -> list[bool]:
+    """A holdout group of which a part converts; nobody if there is none."""
+    return [] if baseline is None else [k < 1_000 * baseline for k in range(1_000)]
+
+
 def exactly(users: list[User], members: Iterable[int]) -> float:
     return rate_of([converted for journey, converted in users if set(journey) == set(members)])
 
@@ -152,7 +157,7 @@ def shapley_by_orders(worth: dict[frozenset[int], float], members: tuple[int, ..
 @pytest.mark.parametrize("baseline", [None, 0.1, 0.5])
 def test_units_follow_shapley_values_of_raw_rates(seed: int, baseline: float | None) -> None:
     users = full_crowd(seed, 4)
-    held_out = [k < 1_000 * baseline for k in range(1_000)] if baseline is not None else []
+    held_out = group_of_thousand(baseline)
     counts = Coalitions(4, holdout=baseline is not None)
     units = iter(estimate("shapley", 1, exact_counts(counts, users, held_out))["units"])
     coalitions = [c for size in range(1, 5) for c in combinations(range(4), size)]
@@ -223,26 +228,25 @@ def test_rates_of_coalitions_that_nobody_saw_follow_the_logistic_model() -> None
 # ---- the comparison -----------------------------------------------------------------------------
 
 
-@given(crowds, held_out_groups)
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("baseline", [None, 0.1, 0.5])
 def test_shares_are_those_of_the_credits_of_converting_journeys(
-    users: list[User], held_out: list[bool]
+    seed: int, baseline: float | None
 ) -> None:
-    """The comparison works with sums of floats; here every conversion is credited by itself. In
-    counts of coalitions the order of touches is lost, so members stand in that of the list."""
+    """The comparison works with sums of floats; here every conversion is credited by itself."""
+    users, held_out = full_crowd(seed), group_of_thousand(baseline)
     shares = model_shares(exact_counts(Coalitions(PLAYERS, bool(held_out)), users, held_out))
     assert {model for model, _ in shares} == set(COMPARED["coalitions"])
-    converting = [sorted(set(journey)) for journey, converted in users if converted]
     for name in COMPARED["coalitions"]:
         order = 2 if name == "probabilistic" else 1
         model = None
         if name != "shapley_path":
             model = fitted_model(fit_of_users(name, order, users, held_out))
         totals = np.zeros(PLAYERS)
-        for members in converting:
+        for members in [list(journey) for journey, converted in users if converted]:
             totals[members] += member_units(model, members) if model else UNIT / len(members)
-        expected = totals / totals.sum() if totals.sum() else np.full(PLAYERS, 1 / PLAYERS)
         found = [shares[name, player] for player in range(PLAYERS)]
-        assert found == pytest.approx(expected.tolist(), abs=1e-3)
+        assert found == pytest.approx((totals / totals.sum()).tolist(), abs=1e-3)
 
 
 @given(crowds)

@@ -204,6 +204,33 @@ def rows_of_others(
     return found
 
 
+def test_the_ends_of_the_slots_that_are_counted(duckdb_engine: Engine, tmp_path: Path) -> None:
+    """A last touch, a conversion and its arrival on and beside the first edge and the last."""
+    edges = World([], []).spec(tmp_path).grid.boundaries
+    impressions, conversions = [], []
+    for edge in (edges[0], edges[THROUGH]):
+        for shift in (-2, -1, 0, 1):
+            touched, bought, late = (f"{kind}-{edge + shift}" for kind in ("t", "b", "l"))
+            impressions += [
+                Impression(touched, "P-1", edge + shift, True),
+                Impression(bought, "P-2", edge - HOUR, True),
+                Impression(bought, "P-1", edge + 1, True),
+                Impression(late, "P-2", edge - 2 * HOUR, True),
+            ]
+            conversions += [
+                Conversion(bought, "c", edge + shift, edge + shift),
+                Conversion(late, "c", edge - HOUR, edge + shift),
+            ]
+    world = World(impressions, conversions)
+    spec = world.write(tmp_path)
+    check_counts(duckdb_engine, world, spec, all_sets(3), [])
+    users = set(plain_cells(world, spec, Coalitions(3), []))
+    assert f"t-{edges[0]}" in users
+    assert f"t-{edges[0] - 1}" not in users
+    assert f"t-{edges[THROUGH] - 1}" in users
+    assert f"t-{edges[THROUGH]}" not in users
+
+
 # ---- worlds with everybody in them, on both engines ---------------------------------------------
 
 

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,7 +21,7 @@ from adsbpc.attribution.reference import attribute as plain_attribute
 from adsbpc.campaign import attribute
 from adsbpc.campaign.fits import make_fit
 from adsbpc.engines import open_engine
-from adsbpc.errors import AdsbpcError, LedgerError, PrivacyError, SourceError, SpecError
+from adsbpc.errors import LedgerError, PrivacyError, SpecError
 from adsbpc.mechanisms import plan_mechanism
 from adsbpc.model import Fit, load_spec
 from adsbpc.model.attribution_spec import FittedModelName
@@ -218,131 +217,6 @@ def test_eight_processes_make_one_fit(tmp_path: Path) -> None:
     assert len({text for text, _ in found}) == 1
 
 
-# ---- parameters from elsewhere -----------------------------------------------------------------
-
-
-@pytest.fixture
-def winter(tmp_path: Path) -> Path:
-    """An earlier campaign of another folder that made a fit."""
-    file = with_fit(tmp_path / "winter")
-    Campaign.load(file).release()
-    return file
-
-
-@pytest.mark.parametrize("origin", ["previous", "parameters"])
-def test_public_parameters_serve_from_the_first_slot_and_cost_nothing(
-    origin: str, winter: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "spring").mkdir()
-    (tmp_path / "spring" / "fit.json").write_text(fit_in(winter).to_text())
-    name = "../winter/adsbpc-releases/acme/spring" if origin == "previous" else "fit.json"
-    file = with_fit(tmp_path / "spring", fit=f'{origin} = "{name}"')
-    Campaign.load(file).release()
-    releases = [json.loads(text) for text in published(file.parent).values()]
-    assert {release["attribution"] for release in releases} == {"shapley"}
-    assert all(release["fit"] is None for release in releases)
-    parts = {charge["part"] for release in releases for charge in release["charges"]}
-    assert "attribution fit" not in parts
-    assert Campaign.load(file).fit() == fit_in(winter)
-
-
-def test_public_parameters_may_not_change_on_the_way(winter: Path, tmp_path: Path) -> None:
-    (tmp_path / "spring").mkdir()
-    parameters = tmp_path / "spring" / "fit.json"
-    parameters.write_text(fit_in(winter).to_text())
-    file = with_fit(tmp_path / "spring", fit='parameters = "fit.json"')
-    Campaign.load(file).release(1)
-    content = json.loads(parameters.read_text())
-    # Only what makes credits counts: the counts that they came from may be left out.
-    short = {key: content[key] for key in ("model", "order", "publishers", "parameters")}
-    parameters.write_text(json.dumps(short))
-    Campaign.load(file).release(2)
-    units = short["parameters"]["units"]
-    units[-1], units[-2] = units[-2], units[-1] + 1
-    parameters.write_text(json.dumps(short))
-    with pytest.raises((LedgerError, SpecError), match="parameters"):
-        Campaign.load(file).release(3)
-    assert len(published(file.parent)) == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda fit: "no JSON", "cannot be read as parameters"),
-        (lambda fit: "{}", "cannot be read as parameters"),
-        (lambda fit: json.dumps({**fit, "model": "sharpley"}), "cannot be read as parameters"),
-        (lambda fit: json.dumps({**fit, "publishers": ["P-2", "P-1", "other"]}), "List the same"),
-        (lambda fit: json.dumps({**fit, "model": "logistic"}), "is a fit of logistic"),
-        (lambda fit: json.dumps({**fit, "parameters": {"units": [1]}}), "units has 1 numbers"),
-        (lambda fit: json.dumps({**fit, "parameters": {}}), "units has 0 numbers"),
-    ],
-)
-def test_bad_parameter_files(change: object, message: str, winter: Path, tmp_path: Path) -> None:
-    (tmp_path / "spring").mkdir()
-    content = json.loads(fit_in(winter).to_text())
-    text = change(content)  # type: ignore[operator]
-    (tmp_path / "spring" / "fit.json").write_text(text)
-    file = with_fit(tmp_path / "spring", fit='parameters = "fit.json"')
-    with pytest.raises(SpecError, match=message):
-        Campaign.load(file).release(1)
-    assert not (file.parent / "ledger.sqlite").exists()
-
-
-@pytest.mark.parametrize("name", ["nowhere", ".", "../winter"])
-def test_a_folder_without_a_fit(name: str, winter: Path, tmp_path: Path) -> None:
-    file = with_fit(tmp_path / "spring", fit=f'previous = "{name}"')
-    with pytest.raises(SpecError, match="holds no release with a fit"):
-        Campaign.load(file).release(1)
-    assert winter.exists()
-
-
-# ---- a holdout group ---------------------------------------------------------------------------
-
-
-def holdout(directory: Path, users: pa.Array, column: str = "user_id") -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({column: users}), directory / "holdout.parquet")
-
-
-def test_a_holdout_group_is_counted_apart(tmp_path: Path) -> None:
-    """Of five people in it one converts; the same id twice, or none, counts once, or not."""
-    holdout(tmp_path, pa.array(["u1", "n1", "n2", "n3", "n4", "n4", None, ""]))
-    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "holdout.parquet"')
-    engine = open_engine("duckdb", {})
-    try:
-        fit, _ = make_fit(load_spec(file), engine, RecordingRandomness())
-    finally:
-        engine.close()
-    assert fit.values[-2:] == (4 * COUNT_UNITS, COUNT_UNITS)
-    assert sum(fit.values[:-2]) == 11 * COUNT_UNITS
-    assert len(Campaign.load(file).release()) == 5
-
-
-@pytest.mark.parametrize(
-    ("users", "column", "message"),
-    [
-        (pa.array(["u1"]), "person", "user_id"),
-        (pa.array([1.5]), "user_id", "user_id"),
-    ],
-)
-def test_a_bad_list_of_the_holdout(
-    users: pa.Array, column: str, message: str, tmp_path: Path
-) -> None:
-    holdout(tmp_path, users, column)
-    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "holdout.parquet"')
-    Campaign.load(file).release(1)
-    with pytest.raises(SourceError, match=message):
-        Campaign.load(file).release(2)
-    assert len(published(tmp_path)) == 1
-
-
-def test_no_list_of_the_holdout(tmp_path: Path) -> None:
-    file = with_fit(tmp_path, fit=f'{OWN}\nholdout = "none.parquet"')
-    Campaign.load(file).release(1)
-    with pytest.raises(SourceError, match=r"\[attribution.fit\] holdout"):
-        Campaign.load(file).release(2)
-
-
 # ---- campaign files ----------------------------------------------------------------------------
 
 
@@ -381,5 +255,35 @@ def test_too_many_publishers_for_coalitions(tmp_path: Path) -> None:
     file = with_fit(tmp_path)
     names = ", ".join(f'"P-{k}"' for k in range(70))
     edit(file, '"P-1", "P-2"', names)
-    with pytest.raises(AdsbpcError, match="tell 61 apart"):
-        Campaign.load(file).plan()
+    for refused in (Campaign.load(file).plan, Campaign.load(file).release):
+        with pytest.raises(SpecError, match="tell 61 apart"):
+            refused()
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_writing_out_the_usual_order_is_no_other_promise(tmp_path: Path) -> None:
+    file = with_fit(tmp_path, "probabilistic")
+    Campaign.load(file).release(1)
+    edit(file, 'model = "probabilistic"', 'model = "probabilistic"\norder = 2')
+    Campaign.load(file).release(2)
+    edit(file, "order = 2", "order = 1")
+    with pytest.raises(LedgerError, match="order"):
+        Campaign.load(file).release(3)
+
+
+def test_a_changed_fit_is_not_used(tmp_path: Path) -> None:
+    """Somebody with the rights to do so rewrites the parameters within the ledger."""
+    file = with_fit(tmp_path, "markov")
+    Campaign.load(file).release(1)
+    Campaign.load(file).release(2)
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
+        triggers = ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            ledger.execute(f"DROP TRIGGER {name}")
+        ledger.execute(
+            "UPDATE adsbpc_entries SET body = replace(body, '\"weights\":[', '\"weights\":[1')"
+            " WHERE kind = 'release' AND slot = 2"
+        )
+        ledger.commit()
+    with pytest.raises(LedgerError, match="not what was written"):
+        Campaign.load(file).release(3)

@@ -38,7 +38,7 @@ def test_parameters_go_to_another_campaign(tmp_path: Path) -> None:
     assert Fit.from_text((tmp_path / "fit.json").read_text()) == fit_in(winter)
     spring = with_fit(tmp_path / "spring", fit='parameters = "../fit.json"')
     assert len(Campaign.load(spring).release()) == 5
-    assert "from a fit that was released earlier" in run("fit", spring, cwd=tmp_path)
+    assert "which the campaign file declares public" in run("fit", spring, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("model", ["logistic", "shapley_ordered"])

@@ -37,25 +37,31 @@ def model_shares(counted: Counted) -> dict[tuple[str, int], float]:
     """Each publisher's share of the conversions counted, by model and place in the list."""
     counts = counted.counts
     if isinstance(counts, Coalitions):
-        found = _of_coalitions(CoalitionRates(counts, counted.values, counted.noise))
+        rates = CoalitionRates(counts, counted.values, counted.noise)
+        conversions = float(rates.outcomes[:, 1].sum())
+        # What a holdout group would have done anyway is nobody's, so these may add up to less.
+        found = {
+            model: np.clip(totals / max(conversions, 1.0), 0.0, 1.0)
+            for model, totals in _of_coalitions(rates).items()
+        }
     elif isinstance(counts, Transitions):
         found = {
-            "last_touch": _last_touch(counts, counted),
-            "markov": removal_effects(counts, counted.values, counted.noise),
+            "last_touch": _parts(_last_touch(counts, counted)),
+            "markov": _parts(removal_effects(counts, counted.values, counted.noise)),
         }
     else:
         return {}
     return {
         (model, player): float(share)
-        for model, weights in found.items()
-        for player, share in enumerate(_shares(weights))
+        for model, shares in found.items()
+        for player, share in enumerate(shares)
     }
 
 
-def _shares(weights: Reals) -> Reals:
+def _parts(weights: Reals) -> Reals:
     """Parts of 1: noise may have made some of them negative, which count as none."""
     kept = np.maximum(weights, 0.0)
-    return kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept))
+    return np.asarray(kept / max(float(kept.sum()), 1e-12))
 
 
 def _last_touch(counts: Transitions, counted: Counted) -> Reals:

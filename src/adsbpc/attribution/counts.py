@@ -11,7 +11,7 @@ the public list, the last of which is everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice, pairwise, product
@@ -47,7 +47,8 @@ class CountSet:
         if len(found) > MOST_CELLS:
             raise SpecError(
                 f"[attribution] model: a fit for {self.players - 1} publishers would have more "
-                f"than {MOST_CELLS:,} counts. List fewer publishers, or lower order"
+                f"than {MOST_CELLS:,} counts. List fewer publishers, or lower the order if it is "
+                "above 1"
             )
         return found
 
@@ -74,6 +75,11 @@ def _both(codes: Iterator[int]) -> Iterator[int]:
         yield 2 * code + 1
 
 
+def mask_of(members: Sequence[int]) -> int:
+    """A coalition as bits."""
+    return sum(1 << member for member in members)
+
+
 @dataclass(frozen=True)
 class Coalitions(CountSet):
     """Codes are bit masks of publishers. With more than twelve publishers and the rest only
@@ -98,15 +104,18 @@ class Coalitions(CountSet):
             count += comb(self.players, size)
         return size
 
-    def masks(self, size: int) -> list[tuple[int, ...]]:
+    def of_size(self, size: int) -> list[tuple[int, ...]]:
+        """The members of all coalitions of a size."""
         return list(combinations(range(self.players), size))
 
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """Those of every coalition that is counted, small ones first."""
+        sizes = range(1, self.largest + 1)
+        return tuple(members for size in sizes for members in self.of_size(size))
+
     def _cells(self) -> Iterator[int]:
-        return _both(
-            sum(1 << player for player in members)
-            for size in range(1, self.largest + 1)
-            for members in self.masks(size)
-        )
+        return _both(mask_of(members) for members in self.members)
 
     @property
     def full_squared(self) -> int:

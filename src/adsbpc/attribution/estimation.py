@@ -52,7 +52,7 @@ class CoalitionRates(Counted):
     @cached_property
     def sizes(self) -> list[np.ndarray]:
         """For each size, the members of its coalitions, a row each."""
-        return [np.array(self.counts.masks(size)) for size in range(1, self.counts.largest + 1)]
+        return [np.array(self.counts.of_size(size)) for size in range(1, self.counts.largest + 1)]
 
     @cached_property
     def seen(self) -> Reals:

@@ -24,8 +24,10 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 
 Integers = NDArray[np.int64]
 
-# So many times noise is added once more, to see how far it moves the shares of a comparison.
+# So many times noise is added once more, to see how far it moves the shares of a comparison; sets
+# with more counts than this are not compared, which would take minutes.
 _REDRAWN = 16
+_MOST_COMPARED = 2**15
 
 
 def fit_of(
@@ -44,7 +46,7 @@ def fit_of(
     `redraw` gives noise of a scale that hides nobody: it only shows how sure a comparison is.
     """
     counted = Counted(counts, values / full_weight, scale / full_weight)
-    shares = model_shares(counted)
+    shares = model_shares(counted) if len(values) <= _MOST_COMPARED else {}
     spread: dict[tuple[str, int], list[float]] = {key: [] for key in shares}
     for _ in range(_REDRAWN if shares and scale > 0 else 0):
         moved = counted.values + redraw(scale, len(values)) / full_weight

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import ClassVar
 
-from adsbpc.attribution.counts import Coalitions
+from adsbpc.attribution.counts import Coalitions, mask_of
 from adsbpc.attribution.estimation import EFFECT_PARTS
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 
@@ -229,26 +229,20 @@ weighed AS (
 {_in_proportion()}"""
 
 
-def mask_of(members: Sequence[int]) -> int:
-    """A coalition as bits."""
-    return sum(1 << member for member in members)
-
-
 class _OfCoalitions(FittedModel):
     """Models with a figure for every coalition that was counted."""
 
     @cached_property
-    def largest(self) -> int:
-        return Coalitions(len(self.publishers)).largest
+    def _counted(self) -> Coalitions:
+        return Coalitions(len(self.publishers))
 
-    @cached_property
+    @property
+    def largest(self) -> int:
+        return self._counted.largest
+
+    @property
     def coalitions(self) -> tuple[tuple[int, ...], ...]:
-        players = range(len(self.publishers))
-        return tuple(
-            members
-            for size in range(1, self.largest + 1)
-            for members in combinations(players, size)
-        )
+        return self._counted.members
 
 
 @dataclass(frozen=True)

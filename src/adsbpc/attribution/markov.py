@@ -14,10 +14,8 @@ from adsbpc.attribution.games import Reals
 from adsbpc.attribution.rates import rate
 
 # Journeys are followed until fewer than this share are still on their way, or for so many steps.
-_STILL_GOING = 1e-10
-_MOST_STEPS = 2_000
-# Up to so many states most of them follow one another.
-_FEW_STATES = 500
+_STILL_GOING = 1e-9
+_MOST_STEPS = 1_000
 
 _Stages = tuple[int, ...]
 
@@ -30,11 +28,26 @@ def removal_effects(counts: Transitions, values: Reals, noise: float) -> Reals:
     Without any conversion all effects are 0.
     """
     chain = _chain(counts, values, noise)
+    if counts.order == 1:
+        return _effects_of_single_stages(chain)
     everything = np.ones((1, len(chain.converting)), dtype=bool)
     whole, *without = chain.conversion_rates(np.vstack([everything, ~chain.members.T]))
     if whole <= 0:
         return np.zeros(counts.players)
     return np.clip(1 - np.array(without) / whole, 0.0, 1.0)
+
+
+def _effects_of_single_stages(chain: _Chain) -> Reals:
+    """Where a state is a publisher, one inverse has all of it: how often a journey ever comes
+    there, times how often it converts from there."""
+    moves = np.asarray(chain.moving.todense()) * (1 - _STILL_GOING)
+    visits = np.linalg.inv(np.eye(len(moves)) - moves)
+    onwards = visits @ chain.converting
+    whole = float(chain.starting @ onwards)
+    if whole <= 0:
+        return np.zeros(len(moves))
+    ever = chain.starting @ visits / np.diag(visits)
+    return np.clip(ever * onwards / whole, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class _Chain:
     publishers a state has."""
 
     starting: Reals
-    moving: csr_array | Reals
+    moving: csr_array
     converting: Reals
     members: NDArray[np.bool_]
 
@@ -125,7 +138,7 @@ def _starting(states: int, starts: Reals) -> Reals:
 
 def _moving(
     counts: Transitions, runs: list[_Stages], number: dict[int, int], chances: Reals
-) -> csr_array | Reals:
+) -> csr_array:
     before, after, chance = [], [], []
     for position, run in enumerate(runs):
         for player in range(counts.players):
@@ -133,5 +146,4 @@ def _moving(
                 before.append(position)
                 after.append(number[counts.state((*run, player)[-counts.order :])])
                 chance.append(chances[position, player])
-    found = csr_array((chance, (before, after)), shape=(len(runs), len(runs)))
-    return found.toarray() if len(runs) <= _FEW_STATES else found
+    return csr_array((chance, (before, after)), shape=(len(runs), len(runs)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from adsbpc.attribution import AttributionModel, FittedModel, credits_sql, journeys_of
 from adsbpc.campaign import books as book_folder
 from adsbpc.campaign import published
+from adsbpc.campaign.declared_fits import declared_files
 from adsbpc.campaign.fits import model_at
 from adsbpc.contributions import (
     Books,
@@ -19,7 +20,7 @@ from adsbpc.contributions import (
 )
 from adsbpc.engines import Engine
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events import EventTables, read_events, source_files
+from adsbpc.events import EventTables, holdout_source, read_events, source_files
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
 
 # Credits are written as multiples of this part, rounded down: their sums are exact in floating
@@ -120,6 +121,11 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
     kept = {campaign_file.resolve()}
     with suppress(SourceError):
         kept |= source_files(spec)
+    fit = spec.attribution.fit
+    if fit is not None and fit.holdout is not None:
+        with suppress(SourceError):
+            kept |= {Path(file).resolve() for file in holdout_source(spec, fit.holdout).files}
+    kept |= {file.resolve() for file in declared_files(spec)}
     ledger = (spec.directory / spec.ledger.location).resolve()
     kept_folders = [
         (spec.directory / folder).resolve() for folder in (published.FOLDER, book_folder.FOLDER)
@@ -135,7 +141,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         inside = any(real.is_relative_to(folder) for folder in kept_folders)
         if real in kept or real.suffix == ".toml" or inside:
             raise SpecError(
-                f"{target}: is a file of events, a campaign file, a release or a book of accounts. "
+                f"{target}: is a file of events, a campaign file, a release, a book of accounts or "
+                "a fit that the campaign reads. "
                 "Give another name"
             )
         if target in targets[:position]:

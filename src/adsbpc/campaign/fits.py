@@ -5,9 +5,6 @@ Must never: fit again what was fitted, or let counts without noise reach a param
 
 from __future__ import annotations
 
-from hashlib import sha256
-from pathlib import Path
-
 from adsbpc.attribution import (
     AttributionModel,
     CountSet,
@@ -17,10 +14,11 @@ from adsbpc.attribution import (
     journeys_of,
     plain_model,
 )
+from adsbpc.campaign.declared_fits import declared_fit
 from adsbpc.contributions import engine_counts
 from adsbpc.engines import Engine
-from adsbpc.errors import SpecError
-from adsbpc.events import read_events, read_holdout
+from adsbpc.errors import LedgerError
+from adsbpc.events import EventTables, holdout_source, read_events, read_holdout
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import FIT_PART, fit_rho, privacy_of
 from adsbpc.model import CampaignSpec, Charge, Fit, Release
@@ -78,55 +76,50 @@ def fit_is_due(spec: CampaignSpec, slot: int) -> bool:
     return fit is not None and fit.slots == slot
 
 
+def check_fit(spec: CampaignSpec) -> None:
+    """Refuse what could never be fitted before anything is spent on the campaign."""
+    fit = spec.attribution.fit
+    if fit is not None and fit.slots is not None:
+        assert counts_of(spec).cells
+        if fit.holdout is not None:
+            holdout_source(spec, fit.holdout)
+
+
+def check_holdout(spec: CampaignSpec, events: EventTables) -> None:
+    """Refuse a list of a holdout group that could not be read later."""
+    fit = spec.attribution.fit
+    if fit is not None and fit.holdout is not None:
+        read_holdout(spec, events, fit.holdout)
+
+
 def known_fit(spec: CampaignSpec, ledger: Ledger) -> Fit | None:
-    """The fit that this campaign attributes with: the ledger's, or a public one; None before it is
-    made, or for a model without one."""
+    """The fit that this campaign attributes with: what the ledger has of it, or, before the
+    campaign has started, what its file declares public; None before it is made, or for a model
+    without one."""
     fit = spec.attribution.fit
     if fit is None:
         return None
+    exists, key = ledger.exists(), (spec.campaign.scope, spec.campaign.name)
     if fit.slots is None:
-        return declared_fit(spec)
-    if not ledger.exists():
-        return None
-    text = ledger.release(spec.campaign.scope, spec.campaign.name, fit.slots)
-    return None if text is None else Release.from_text(text).fit
+        record = ledger.campaign(*key) if exists else None
+        return declared_fit(spec) if record is None else _read(record.plan.fit, ledger)
+    return _released(ledger.release(*key, fit.slots), ledger) if exists else None
 
 
-def declared_fit(spec: CampaignSpec) -> Fit | None:
-    """The fit of a file, or of an earlier campaign, that the campaign file declares public."""
-    section = spec.attribution.fit
-    if section is None or section.slots is not None:
+def _released(text: str | None, ledger: Ledger) -> Fit | None:
+    if text is None:
         return None
-    if section.previous is not None:
-        where = f"[attribution.fit] previous = {section.previous!r}"
-        fit = _from_folder(spec.directory / section.previous, where)
-    else:
-        where = f"[attribution.fit] parameters = {section.parameters!r}"
-        fit = _from_file(spec.directory / str(section.parameters), where)
-    model, order = spec.attribution.model, spec.attribution.order_of_fit
-    if (fit.model, fit.order) != (model, order):
-        raise SpecError(
-            f"{where}: is a fit of {fit.model}, order {fit.order}, and [attribution] asks for "
-            f"{model}, order {order}. Give another one, or set model and order"
+    fit = Release.from_text(text).fit
+    return _read(None if fit is None else fit.to_text(), ledger)
+
+
+def _read(text: str | None, ledger: Ledger) -> Fit:
+    if text is None:
+        raise LedgerError(
+            f"ledger {ledger.where}: has no parameters of the attribution model, which this "
+            "campaign needs. Run adsbpc status --verify"
         )
-    if fit.publishers != spec.reported_publishers:
-        raise SpecError(
-            f"{where}: was fitted for publishers {', '.join(fit.publishers)}, and the campaign "
-            f"lists {', '.join(spec.reported_publishers)}. List the same, in the same order"
-        )
-    fitted_model(fit)
-    return fit
-
-
-def declared_fit_hash(spec: CampaignSpec) -> str | None:
-    """What a declared fit says, for the promise: another one would make other credits."""
-    fit = declared_fit(spec)
-    if fit is None:
-        return None
-    parameters = Fit(
-        model=fit.model, order=fit.order, publishers=fit.publishers, parameters=fit.parameters
-    )
-    return sha256(parameters.to_text().encode()).hexdigest()
+    return Fit.from_text(text)
 
 
 def model_at(spec: CampaignSpec, slot: int, fit: Fit | None) -> tuple[str, AttributionModel]:
@@ -137,34 +130,3 @@ def model_at(spec: CampaignSpec, slot: int, fit: Fit | None) -> tuple[str, Attri
     if fit is not None and slot > (section.fit.slots or 0):
         return section.model, fitted_model(fit)
     return section.fit.fallback, plain_model(section.fit.fallback, section)
-
-
-def _from_file(path: Path, where: str) -> Fit:
-    try:
-        return Fit.from_text(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpecError(
-            f"{where}: cannot be read as parameters ({_first_line(error)}). Write the file with "
-            "adsbpc fit"
-        ) from None
-
-
-def _from_folder(folder: Path, where: str) -> Fit:
-    try:
-        texts = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("[0-9]*.json"))]
-        fits = [release.fit for release in map(Release.from_text, texts) if release.fit]
-    except (OSError, ValueError) as error:
-        raise SpecError(
-            f"{where}: holds a release that cannot be read ({_first_line(error)}). Give the folder "
-            "of an earlier campaign's releases"
-        ) from None
-    if not fits:
-        raise SpecError(
-            f"{where}: holds no release with a fit. Give the folder of the releases of a campaign "
-            "that made one"
-        )
-    return fits[-1]
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

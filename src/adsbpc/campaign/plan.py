@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from adsbpc.attribution import COMPARED, set_name
-from adsbpc.campaign.fits import counts_of
+from adsbpc.campaign.declared_fits import declared_fit
+from adsbpc.campaign.fits import check_fit, counts_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.mechanisms import (
     AdsBPC,
@@ -114,7 +115,10 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     """Plan a campaign; a bound or allowance that the campaign file fixes goes before the one asked
     for."""
     privacy = privacy_of(spec)
+    check_fit(spec)
+    declared_fit(spec)
     mechanism = plan_anew(spec)
+    fit = _planned_fit(spec)
     bounds, fixed, usual = _bound_of(mechanism, spec)
     bound = fixed or bound or usual
     guarantee = guarantee_of(spec)
@@ -136,8 +140,8 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
         mechanism.publishers,
         tuple(ExpectedError(*row) for row in expected_errors(mechanism, bound)),
         rho_for_targets(mechanism, spec, bound),
-        _planned_fit(spec),
-        _further_models(spec),
+        fit,
+        _further_models(spec, fit),
     )
 
 
@@ -159,9 +163,9 @@ def _planned_fit(spec: CampaignSpec) -> PlannedFit | None:
     )
 
 
-def _further_models(spec: CampaignSpec) -> tuple[FurtherModel, ...]:
+def _further_models(spec: CampaignSpec, fit: PlannedFit | None) -> tuple[FurtherModel, ...]:
     """A model of the same counts needs no fit of its own."""
-    own, fit = spec.attribution, _planned_fit(spec)
+    own = spec.attribution
     measured = guarantee_of(spec).rho - fit_rho(spec)
     found = []
     for model in get_args(PlainModelName) + get_args(FittedModelName):

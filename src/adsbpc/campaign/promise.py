@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from adsbpc.campaign.fits import declared_fit_hash
 from adsbpc.errors import LedgerError, WorkloadError
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
@@ -40,12 +39,14 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         for name, section in sections.items()
     }
     promise["privacy"].pop("scope_rho", None)
+    if spec.attribution.fit is not None and spec.attribution.fit.slots is None:
+        # The ledger keeps the parameters themselves, wherever they were read from.
+        promise["attribution"]["fit"] = {"parameters": "declared public"}
     promise["exact"] = {
         "rho": str(guarantee_of(spec).rho),
         "user_id of impressions": spec.events.impression_columns.user_id,
         "user_id of conversions": spec.events.conversion_columns.user_id,
         "queries of the matrix": _matrix(spec),
-        "parameters of the attribution": declared_fit_hash(spec),
     }
     return promise
 
@@ -83,6 +84,8 @@ def _flat(promise: dict[str, Any]) -> dict[str, Any]:
         if name == "privacy" and whole["epsilon"] is None:
             # Only a way to state rho, which is compared itself.
             whole.pop("delta")
+        if name == "attribution":
+            whole["order"] = AttributionSection.model_validate(content).order_of_fit
         found |= {f"[{name}] {key}": value for key, value in whole.items()}
     return found
 

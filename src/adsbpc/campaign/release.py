@@ -8,12 +8,13 @@ for a slot that it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import accounted, attribute, contributed
-from adsbpc.campaign.fits import fit_is_due, known_fit, make_fit, model_at
+from adsbpc.campaign.declared_fits import check_declared, declared_fit
+from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.planning import plan_again, plan_anew, stored_plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
@@ -112,6 +113,12 @@ class Running:
     def key(self) -> tuple[str, str]:
         return self.spec.campaign.scope, self.spec.campaign.name
 
+    def fit(self) -> Fit | None:
+        """The public parameters that conversions are attributed with, if there are any by now."""
+        if self.opening is not None and self.opening.plan.fit is not None:
+            return Fit.from_text(self.opening.plan.fit)
+        return known_fit(self.spec, self.ledger)
+
     def state(self) -> State | PersonalState:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
         if self.ledger.exists():
@@ -138,11 +145,14 @@ def start(spec: CampaignSpec, ledger: Ledger) -> Running:
         record = ledger.campaign(guarantee.scope, spec.campaign.name)
     if record is not None:
         check_promise(record.promise, promise_of(spec), spec.campaign.name)
+        if record.plan.fit is not None:
+            check_declared(spec, Fit.from_text(record.plan.fit))
         return Running(spec, ledger, published, plan_again(spec, record.plan), None)
+    check_fit(spec)
+    fit = declared_fit(spec)
     planned = plan_anew(spec)
-    opening = Opening(
-        guarantee, spec.campaign.name, promise_of(spec), stored_plan(planned), scope_limit
-    )
+    plan = replace(stored_plan(planned), fit=None if fit is None else fit.essentials().to_text())
+    opening = Opening(guarantee, spec.campaign.name, promise_of(spec), plan, scope_limit)
     ledger.check_room(opening)
     return Running(spec, ledger, published, planned, opening)
 
@@ -167,8 +177,11 @@ def release_slot(
         )
 
     # 2. and 3. Read the slot's events, set bad rows aside, attribute with what is public by now.
-    fit = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
-    events = attribute(spec, engine(), slot, known_fit(spec, ledger))
+    made = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
+    fit = running.fit()
+    events = attribute(spec, engine(), slot, fit)
+    if running.opening is not None:
+        check_holdout(spec, events)
     read, bad = events.conversions(), events.quarantined()
 
     # 4. and 5. Contributions on the integer grid; what is kept of them for every publisher of the
@@ -176,7 +189,7 @@ def release_slot(
     drawn, step = _draw(running, state, engine(), randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    text, ours = ledger.commit(_release(running, drawn, fit), step, running.opening)
+    text, ours = ledger.commit(_release(running, drawn, fit, made), step, running.opening)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 
@@ -200,12 +213,15 @@ def _draw(
     return drawn, {**personal.last_step(), "books": sealed}
 
 
-def _release(running: Running, drawn: SlotRelease, fit: tuple[Fit, Charge] | None) -> Release:
+def _release(
+    running: Running, drawn: SlotRelease, fit: Fit | None, made: tuple[Fit, Charge] | None
+) -> Release:
+    """`fit` attributed the slot; `made` is the one that this release gives out, if any."""
     spec = running.spec
-    charges = drawn.charges if fit is None else (*drawn.charges, fit[1])
+    charges = drawn.charges if made is None else (*drawn.charges, made[1])
     attribution = None
     if spec.attribution.fit is not None:
-        attribution = model_at(spec, drawn.slot, known_fit(spec, running.ledger))[0]
+        attribution = model_at(spec, drawn.slot, fit)[0]
     starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
     return Release(
         scope=spec.campaign.scope,
@@ -228,5 +244,5 @@ def _release(running: Running, drawn: SlotRelease, fit: tuple[Fit, Charge] | Non
         slot_totals=drawn.slot_totals,
         running_totals=drawn.running_totals,
         attribution=attribution,
-        fit=None if fit is None else fit[0],
+        fit=None if made is None else made[0],
     )

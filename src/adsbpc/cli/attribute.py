@@ -14,12 +14,18 @@ from adsbpc.engines import open_engine
 def run(file: Path, out: Path, quarantine: Path | None, as_json: bool) -> None:
     campaign = Campaign.load(file)
     spec = campaign.spec
+    fit = campaign.fit()
+    if spec.attribution.fit is not None and fit is None:
+        notes().print(
+            f"The fit of {spec.attribution.model!r} is not made yet: all slots are attributed with "
+            f"{spec.attribution.fit.fallback!r}."
+        )
     targets = [out] if quarantine is None else [out, quarantine]
     check_targets(targets, spec, file)
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
         with notes().status(f"Reading events on {engine.name}"):
-            events = attribute(spec, engine, fit=campaign.fit())
+            events = attribute(spec, engine, fit=fit)
         with notes().status(f"Attributing ({spec.attribution.model})"):
             rows = write_credits(engine, out)
         with notes().status("Counting quarantined rows"):

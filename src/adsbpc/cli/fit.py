@@ -14,7 +14,7 @@ from adsbpc.campaign import Campaign, check_targets
 from adsbpc.cli.console import results
 from adsbpc.errors import ReleaseError, SpecError, did_you_mean
 from adsbpc.model import Fit
-from adsbpc.model.attribution_spec import FittedModelName
+from adsbpc.model.attribution_spec import ORDERS, FittedModelName
 
 
 def run(file: Path, model: str | None, order: int | None, out: Path | None, as_json: bool) -> None:
@@ -59,24 +59,26 @@ def _another(fit: Fit, model: str, order: int | None) -> Fit:
         raise SpecError(
             f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"
         )
-    usual = 2 if model == "probabilistic" else 1
-    return fit_again(fit, model, order or (fit.order if model == fit.model else usual))
+    orders = ORDERS.get(model, (1,))
+    wanted = order or (fit.order if model == fit.model else orders[0])
+    if wanted not in orders:
+        allowed = " or ".join(map(str, sorted(orders)))
+        raise SpecError(f"--order {wanted}: model {model!r} has order {allowed}. Give that")
+    return fit_again(fit, model, wanted)
 
 
 def _print(campaign: Campaign, fit: Fit) -> None:
     out = results()
-    if fit.counts is None:
-        origin = "from a file that the campaign file declares public"
-    elif campaign.spec.attribution.fit and campaign.spec.attribution.fit.slots:
-        origin = f"released with slot {fit.slots}"
-    else:
-        origin = "from a fit that was released earlier"
+    origin = f"released with slot {fit.slots}"
+    if campaign.spec.attribution.fit is None or campaign.spec.attribution.fit.slots is None:
+        origin = "which the campaign file declares public"
     out.print(f"Model {fit.model!r} of order {fit.order}, {origin}.")
     if fit.counts is not None:
         noise = fit.scale / fit.full_weight
         out.print(f"{len(fit.values):,} counts of {fit.counts}, noise of {noise:,.1f} users each.")
     if not fit.comparison:
-        out.print("These counts say nothing about whole journeys: no models can be compared.")
+        if fit.counts == "pairs":
+            out.print("Pairs say nothing about whole journeys: no models can be compared.")
         return
     models = list(dict.fromkeys(share.model for share in fit.comparison))
     table = Table(
@@ -93,3 +95,5 @@ def _print(campaign: Campaign, fit: Fit) -> None:
         )
     out.print(table)
     out.print("All of them follow from the same released counts: comparing costs nothing more.")
+    if fit.counts == "transitions":
+        out.print("Journeys of many stages count for less in them.")

@@ -1,7 +1,7 @@
 """Events: schemas, readers, validation and quarantine, slots."""
 
-from adsbpc.events.holdout import read_holdout
+from adsbpc.events.holdout import holdout_source, read_holdout
 from adsbpc.events.schema import Reason
 from adsbpc.events.tables import EventTables, read_events, source_files
 
-__all__ = ["EventTables", "Reason", "read_events", "read_holdout", "source_files"]
+__all__ = ["EventTables", "Reason", "holdout_source", "read_events", "read_holdout", "source_files"]

@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from adsbpc.engines import ColumnKind, quote_name
+from adsbpc.engines import ColumnKind, Engine, quote_name
 from adsbpc.errors import SourceError
-from adsbpc.events.schema import IMPRESSION_FIELDS, map_fields
-from adsbpc.events.sources import resolve_source
+from adsbpc.events.schema import IMPRESSION_FIELDS, MappedField, map_fields
+from adsbpc.events.sources import Source, resolve_source
 from adsbpc.events.tables import EventTables
 from adsbpc.model.spec import CampaignSpec
+
+# Names of tables and views that stand in the session by then, and would hide a table of the engine.
+_TAKEN = {
+    "publishers", "quarantine", "credits", "fit_users", "holdout_users", "holdout_source",
+    *(
+        f"{name}_{step}"
+        for name in ("impressions", "conversions")
+        for step in ("source", "parsed", "checked", "repeated")
+    ),
+    "clean_impressions", "clean_conversions",
+}  # fmt: skip
+
+
+def holdout_source(spec: CampaignSpec, location: str) -> Source:
+    """Where the list is; refused if it is nowhere."""
+    source = resolve_source(location, spec.directory, "[attribution.fit] holdout")
+    *above, name = location.split(".")
+    if source.file_format == "table" and name in _TAKEN and len(above) < 2:
+        raise SourceError(
+            f"[attribution.fit] holdout = {location!r}", "a name that adsbpc gives to a table of "
+            "its own", "another name", f"Write it in full: catalog.schema.{name}.",
+        )  # fmt: skip
+    return source
+
+
+def _user_field(spec: CampaignSpec, engine: Engine, source: Source) -> MappedField:
+    fields = tuple(field for field in IMPRESSION_FIELDS if field.name == "user_id")
+    return map_fields(
+        fields, spec.events.impression_columns.model_dump(), frozenset(),
+        source.describe(engine), "impression_columns", all_text=source.file_format == "csv",
+    )["user_id"]  # fmt: skip
 
 
 def read_holdout(spec: CampaignSpec, events: EventTables, location: str) -> None:
     """Define the view `holdout_users` (user_id): each user once, rows without one left out."""
-    source = resolve_source(location, spec.directory, "[attribution.fit] holdout")
-    fields = tuple(field for field in IMPRESSION_FIELDS if field.name == "user_id")
-    columns = spec.events.impression_columns
-    mapped = map_fields(
-        fields, columns.model_dump(), frozenset(), source.describe(events.engine),
-        "impression_columns", all_text=source.file_format == "csv",
-    )["user_id"]  # fmt: skip
+    source = holdout_source(spec, location)
+    mapped = _user_field(spec, events.engine, source)
     if mapped.kind is ColumnKind.TEXT and not events.text_users:
         raise SourceError(
             f"{source.where}, column {mapped.column!r}", "text",

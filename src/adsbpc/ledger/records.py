@@ -21,11 +21,13 @@ class ScopeRecord:
 @dataclass(frozen=True)
 class StoredPlan:
     """The parts of a plan that another version of a solver might not find again. Personal budgets
-    have a strategy, and an allowance to start with where an earlier campaign gave one."""
+    have a strategy, and an allowance to start with where an earlier campaign gave one. `fit` has
+    the parameters of an attribution model that the campaign file declared public."""
 
     slot_pico_rho: tuple[int, ...]
     strategy: tuple[tuple[int, ...], ...] = ()
     start: float | None = None
+    fit: str | None = None
 
 
 @dataclass(frozen=True)

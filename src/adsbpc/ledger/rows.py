@@ -50,15 +50,21 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
         tuple(body.get("slot_pico_rho", ())),
         tuple(tuple(row) for row in body.get("strategy", ())),
         body.get("start"),
+        body.get("fit"),
     )
     return CampaignRecord(reserved, body.get("promise", {}), plan)
 
 
 def stored_release(connection: Connection, scope: str, campaign: str, slot: int) -> str | None:
-    wanted = entries_of(scope, "release", entries.c.body).where(
+    wanted = entries_of(scope, "release", entries.c.body, entries.c.body_hash).where(
         entries.c.campaign == campaign, entries.c.slot == slot
     )
-    return connection.execute(wanted).scalar_one_or_none()
+    found = connection.execute(wanted).one_or_none()
+    if found is not None and hash_of(found[0]) != found[1]:
+        raise LedgerError(
+            f"the release of slot {slot} is not what was written. Run adsbpc status --verify"
+        )
+    return None if found is None else str(found[0])
 
 
 def last_slot(connection: Connection, scope: str, campaign: str) -> int:

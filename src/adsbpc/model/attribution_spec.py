@@ -21,8 +21,8 @@ FittedModelName = Literal[
 ModelName = Literal[PlainModelName, FittedModelName]
 
 _OWNERS = {"half_life": "time_decay", "first_share": "position", "last_share": "position"}
-# The orders that a model may have, its usual one first.
-_ORDERS: dict[str, tuple[int, ...]] = {"probabilistic": (2, 1), "markov": (1, 2, 3)}
+# The orders that a model may have, its usual one first; a model without any has order 1.
+ORDERS: dict[str, tuple[int, ...]] = {"probabilistic": (2, 1), "markov": (1, 2, 3)}
 
 
 class FitSection(Section):
@@ -31,7 +31,7 @@ class FitSection(Section):
 
     A fit of this campaign costs `rho` of the campaign's budget, and is made when slot `slots` is
     released, from journeys that ended in the slots up to it. Up to then `fallback` attributes.
-    Journeys of up to `full_journey` publishers in a row count in full, longer ones for less.
+    Journeys of up to `full_journey` publishers count in full, longer ones for less.
     `holdout` lists users who were kept from seeing anything. `previous` is the folder of an earlier
     campaign's releases, `parameters` a file written by adsbpc fit.
     """
@@ -107,7 +107,7 @@ class AttributionSection(Section):
             )
         if self.model == "markov" and self.fit is not None and self.fit.holdout is not None:
             raise ValueError("a Markov chain has no use for a holdout group: remove fit.holdout")
-        orders = _ORDERS.get(self.model, ())
+        orders = ORDERS.get(self.model, ())
         if self.order is not None and self.order not in orders:
             allowed = " or ".join(str(order) for order in sorted(orders))
             raise ValueError(
@@ -123,7 +123,7 @@ class AttributionSection(Section):
     @property
     def order_of_fit(self) -> int:
         """The order of a model that has one, 1 otherwise."""
-        return self.order or _ORDERS.get(self.model, (1,))[0]
+        return self.order or ORDERS.get(self.model, (1,))[0]
 
     @property
     def longest_lookback(self) -> int:

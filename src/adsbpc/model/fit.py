@@ -4,11 +4,13 @@ secret."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from adsbpc.model.attribution_spec import FittedModelName
+
+Whole = Annotated[int, Field(gt=-(2**62), lt=2**62)]
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,32 @@ class Fit(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: FittedModelName
-    order: int = 1
-    publishers: tuple[str, ...]
+    order: Annotated[int, Field(ge=1, le=3)] = 1
+    publishers: Annotated[tuple[str, ...], Field(min_length=2)]
     counts: Literal["coalitions", "pairs", "transitions"] | None = None
-    slots: int = 0
-    full_weight: int = 1
-    scale: float = 0.0
-    values: tuple[int, ...] = ()
-    parameters: dict[str, tuple[int, ...]]
+    slots: Annotated[int, Field(ge=0, le=8_784)] = 0
+    full_weight: Annotated[int, Field(ge=1, le=2**40)] = 1
+    scale: Annotated[float, Field(ge=0, le=2.0**50)] = 0.0
+    values: tuple[Whole, ...] = ()
+    parameters: dict[str, tuple[Whole, ...]]
     comparison: tuple[ModelShare, ...] = ()
+
+    @model_validator(mode="after")
+    def _every_publisher_is_compared(self) -> Self:
+        models = {share.model for share in self.comparison}
+        found = {(share.model, share.publisher) for share in self.comparison}
+        if found != {(model, publisher) for model in models for publisher in self.publishers}:
+            raise ValueError("comparison: expected every publisher under every model")
+        return self
+
+    def essentials(self) -> Fit:
+        """What credits follow from, without the counts that it came from."""
+        return Fit(
+            model=self.model,
+            order=self.order,
+            publishers=self.publishers,
+            parameters=self.parameters,
+        )
 
     def to_text(self) -> str:
         return self.model_dump_json()
