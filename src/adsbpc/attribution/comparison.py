@@ -39,10 +39,9 @@ def model_shares(counted: Counted) -> dict[tuple[str, int], float]:
     if isinstance(counts, Coalitions):
         rates = CoalitionRates(counts, counted.values, counted.noise)
         conversions = float(rates.outcomes[:, 1].sum())
-        # What a holdout group would have done anyway is nobody's, so these may add up to less.
+        # What people would have done anyway, as a holdout group shows, is nobody's.
         found = {
-            model: np.clip(totals / max(conversions, 1.0), 0.0, 1.0)
-            for model, totals in _of_coalitions(rates).items()
+            model: _parts(totals, conversions) for model, totals in _of_coalitions(rates).items()
         }
     elif isinstance(counts, Transitions):
         found = {
@@ -58,10 +57,10 @@ def model_shares(counted: Counted) -> dict[tuple[str, int], float]:
     }
 
 
-def _parts(weights: Reals) -> Reals:
-    """Parts of 1: noise may have made some of them negative, which count as none."""
+def _parts(weights: Reals, least_whole: float = 0.0) -> Reals:
+    """Parts of 1, or of what is more: noise may have made some negative, which count as none."""
     kept = np.maximum(weights, 0.0)
-    return np.asarray(kept / max(float(kept.sum()), 1e-12))
+    return np.asarray(kept / max(float(kept.sum()), least_whole, 1e-12))
 
 
 def _last_touch(counts: Transitions, counted: Counted) -> Reals:

@@ -15,7 +15,8 @@ Whole = Annotated[int, Field(gt=-(2**62), lt=2**62)]
 
 @dataclass(frozen=True)
 class ModelShare:
-    """A publisher's share of the fit's conversions under a model, between 0 and 1."""
+    """A publisher's share of people's first conversions up to the fit, under a model, from 0 to
+    1."""
 
     model: str
     publisher: str

@@ -246,10 +246,13 @@ def models_by_slot(report: Report) -> str:
 def comparison_cost(report: Report, slot: int) -> str:
     """Why one look at people shows several models, and only one of them every slot."""
     word, rhythm = report.timeline.word, report.timeline.rhythm
+    long_journeys = ""
+    if report.spec.attribution.model == "markov":
+        long_journeys = " Journeys of many stages count for less in them."
     return (
         f"All of these come from the one set of noisy counts that {word} {slot} released, about "
         f"people's first conversions in {_first_slots(report, slot)}, so comparing them costs "
-        f"nothing more. From {word} {slot + 1} on the {rhythm} figures above use "
+        f"nothing more.{long_journeys} From {word} {slot + 1} on the {rhythm} figures above use "
         f"{model_name(report.spec.attribution.model)} only; figures of another model every {word} "
         "would be a campaign of its own, with its own budget."
     )
