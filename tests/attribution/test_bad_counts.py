@@ -159,6 +159,18 @@ def test_coalitions_of_many_publishers(model: str, players: int) -> None:
     check_fit(fit, [[0], [players - 1], [0, players - 1], everybody, everybody[::-1]])
 
 
+def test_coalitions_of_the_first_and_the_last_of_many_publishers() -> None:
+    """v(A) = 0.2, v(Z) = 0.4, v(AZ) = 0.8: A adds 0.2 or 0.4, Z adds 0.4 or 0.6."""
+    groups = (((0,), 20), ((61,), 40), ((0, 61), 80))
+    users = [(journey, k < rate) for journey, rate in groups for k in range(100)]
+    values = exact_counts(Coalitions(62), users).values.astype(np.int64)
+    model = fitted_model(fit_from("shapley", 1, values, names(62)))
+    assert check_units(model, [61, 0]) == pytest.approx([UNIT * 5 / 8, UNIT * 3 / 8], abs=2)
+    ordered = fitted_model(fit_from("shapley_ordered", 1, values, names(62)))
+    assert check_units(ordered, [61, 0]) == pytest.approx([UNIT / 2, UNIT / 2], abs=2)
+    assert check_units(ordered, [0, 61]) == pytest.approx([UNIT / 4, UNIT * 3 / 4], abs=2)
+
+
 def test_more_publishers_than_a_mask_has_bits_are_refused() -> None:
     assert Coalitions(62).largest == 2
     with pytest.raises(SpecError, match="lists 62, and a model of coalitions can tell 61 apart"):
