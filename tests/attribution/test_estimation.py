@@ -167,7 +167,7 @@ def test_units_follow_shapley_values_of_raw_rates(seed: int, baseline: float | N
         values = [max(0.0, value) for value in shapley_by_orders(worth, members)]
         whole = max(sum(values), worth[frozenset(members)])
         expected = (
-            [UNIT * value / whole for value in values] if sum(values) > 0
+            [UNIT * value / whole for value in values] if whole > 0
             else [UNIT / len(members)] * len(members)
         )  # fmt: skip
         assert [next(units) for _ in members] == pytest.approx(expected, abs=2)
@@ -184,6 +184,17 @@ def test_a_holdout_group_leaves_part_of_the_credit_to_nobody() -> None:
     assert member_units(fitted_model(fit_of_users("shapley", 1, users)), [0]) == [UNIT]
     ordered = fitted_model(fit_of_users("shapley_ordered", 1, users, held_out))
     assert member_units(ordered, [0, 1]) == pytest.approx([UNIT * 3 / 6, UNIT * 2 / 6], abs=2)
+
+
+@pytest.mark.parametrize("converted", [12, 11, 10, 9, 0])
+def test_who_adds_little_is_not_worse_off_than_who_adds_nothing(converted: int) -> None:
+    """One in ten would have bought anyway."""
+    users = hundred((0,), converted) + hundred((1,), 30)
+    held_out = [k < 10 for k in range(100)]
+    for name in ("shapley", "shapley_ordered"):
+        (units,) = member_units(fitted_model(fit_of_users(name, 1, users, held_out)), [0])
+        expected = UNIT * max(0, converted - 10) / max(converted, 1) if converted else UNIT
+        assert units == pytest.approx(expected, abs=2)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -104,12 +104,10 @@ def _of_coalitions(found: CoalitionRates) -> dict[str, Reals]:
 
 
 def _in_proportion(weights: Reals, least_whole: Reals | float) -> Reals:
-    """Rows that add up to 1, or less where the whole is more; equal ones where all are 0."""
-    sums = weights.sum(axis=1)
-    wholes = np.maximum(sums, least_whole)
+    """Rows that add up to 1, or less where the whole is more; equal ones without any whole."""
+    wholes = np.maximum(weights.sum(axis=1, keepdims=True), np.reshape(least_whole, (-1, 1)))
     equal = np.full(weights.shape, 1 / weights.shape[1])
-    shared = weights / np.where(sums > 0, wholes, 1.0)[:, None]
-    return np.where((sums > 0)[:, None], shared, equal)
+    return np.where(wholes > 0, weights / np.where(wholes > 0, wholes, 1.0), equal)
 
 
 def _as_pairs(found: CoalitionRates) -> Counted:

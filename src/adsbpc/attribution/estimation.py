@@ -141,9 +141,10 @@ def _shapley(counted: Counted) -> Parameters:
 
 
 def shared_units(weights: list[int], least_whole: int = 0) -> list[int]:
-    """A conversion's units in proportion to weights >= 0, rounded down; equally if all are 0."""
+    """A conversion's units in proportion to weights >= 0, rounded down; equally if there is nothing
+    to share. With a larger whole the rest is nobody's."""
     whole = max(sum(weights), least_whole)
-    if sum(weights) == 0:
+    if whole == 0:
         return [UNITS_PER_CONVERSION // len(weights)] * len(weights)
     return [UNITS_PER_CONVERSION * weight // whole for weight in weights]
 

@@ -47,18 +47,17 @@ _SHARES = """shares AS (
 
 def _in_proportion(least_whole: str = "0") -> str:
     """From `weighed`, which has a weight >= 0, to `divided`: in proportion, rounded down; equally
-    if all weights of a journey are 0."""
+    if there is nothing to share."""
     return f"""summed AS (
   SELECT conversion_key, publisher_index, names, weight, journey_members,
-    sum(weight) OVER (PARTITION BY conversion_key) AS journey_weight,
-    max({least_whole}) OVER (PARTITION BY conversion_key) AS least_whole
+    greatest(sum(weight) OVER (PARTITION BY conversion_key),
+      max({least_whole}) OVER (PARTITION BY conversion_key)) AS whole
   FROM weighed
 ),
 divided AS (
   SELECT conversion_key, publisher_index, names,
-    CASE WHEN journey_weight = 0 THEN whole_div({UNITS_PER_CONVERSION}, journey_members)
-      ELSE whole_div({UNITS_PER_CONVERSION} * weight, greatest(journey_weight, least_whole))
-    END AS units
+    CASE WHEN whole = 0 THEN whole_div({UNITS_PER_CONVERSION}, journey_members)
+      ELSE whole_div({UNITS_PER_CONVERSION} * weight, whole) END AS units
   FROM summed
 )"""
 

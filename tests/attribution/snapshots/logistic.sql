@@ -27,14 +27,13 @@ weighed AS (
 ),
 summed AS (
   SELECT conversion_key, publisher_index, names, weight, journey_members,
-    sum(weight) OVER (PARTITION BY conversion_key) AS journey_weight,
-    max(0) OVER (PARTITION BY conversion_key) AS least_whole
+    greatest(sum(weight) OVER (PARTITION BY conversion_key),
+      max(0) OVER (PARTITION BY conversion_key)) AS whole
   FROM weighed
 ),
 divided AS (
   SELECT conversion_key, publisher_index, names,
-    CASE WHEN journey_weight = 0 THEN whole_div(720720, journey_members)
-      ELSE whole_div(720720 * weight, greatest(journey_weight, least_whole))
-    END AS units
+    CASE WHEN whole = 0 THEN whole_div(720720, journey_members)
+      ELSE whole_div(720720 * weight, whole) END AS units
   FROM summed
 )
