@@ -52,7 +52,8 @@ attribution: setup
 	$(BIN)/python docs/attribution.py
 
 test: setup
-	$(BIN)/pytest
+	@# Two processes, each with whole files: most of the time is spent waiting for other processes.
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 check: setup
 	$(BIN)/ruff format --check .

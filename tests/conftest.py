@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from tests.attribution.channel_attribution import MISSING_ORACLE
 
 settings.register_profile(
     "adsbpc",
@@ -32,7 +33,6 @@ SPARK_OPTIONS: dict[str, str | int | bool] = {
 _JAVA = find_java()
 _CHROMIUM = shutil.which("chromium")
 MISSING_CHROMIUM = "Chromium is not installed: apt-get install chromium"
-_skipped: dict[str, list[str]] = {"spark": [], "browser": []}
 _DATABASES = count(1)
 
 
@@ -83,15 +83,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         ("browser", _CHROMIUM is None, MISSING_CHROMIUM),
     ):
         if missing and item.get_closest_marker(needs):
-            _skipped[needs].append(item.nodeid)
             pytest.skip(message)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for needs, title, message in (
-        ("spark", "NOT TESTED ON SPARK", MISSING_JAVA),
-        ("browser", "NOT TESTED IN A BROWSER", MISSING_CHROMIUM),
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for title, message in (
+        ("NOT TESTED ON SPARK", MISSING_JAVA),
+        ("NOT TESTED IN A BROWSER", MISSING_CHROMIUM),
+        ("NOT TESTED WITH CHANNELATTRIBUTION", MISSING_ORACLE),
     ):
-        if _skipped[needs]:
+        # Reports come from the processes that ran the tests.
+        number = sum(message in each for each in skipped)
+        if number:
             terminalreporter.section(title, sep="!", red=True, bold=True)
-            terminalreporter.line(f"{len(_skipped[needs])} tests were skipped. {message}")
+            terminalreporter.line(f"{number} tests were skipped. {message}")
