@@ -11,6 +11,7 @@ the public list, the last of which is everything else.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +32,7 @@ HOLDOUT = -1
 
 
 @dataclass(frozen=True)
-class CountSet:
+class CountSet(ABC):
     """What all three have. A cell of the engine is twice its code, plus one if it converted."""
 
     name: ClassVar[str]
@@ -56,17 +57,18 @@ class CountSet:
     def positions(self) -> dict[int, int]:
         return {cell: position for position, cell in enumerate(self.cells)}
 
+    @abstractmethod
     def _cells(self) -> Iterator[int]:
-        raise NotImplementedError
+        """The same, but for those of a holdout group."""
 
     @property
+    @abstractmethod
     def full_squared(self) -> int:
         """Users whose vector has at most this squared norm count in full."""
-        raise NotImplementedError
 
+    @abstractmethod
     def steps_sql(self) -> str:
         """Named steps from `fit_touches` to `fit_cells` (user_key, cell, amount)."""
-        raise NotImplementedError
 
 
 def _both(codes: Iterator[int]) -> Iterator[int]:

@@ -6,6 +6,7 @@ touches. Publishers outside the list are one member, whose credit they share equ
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,19 +63,19 @@ divided AS (
 )"""
 
 
-class FittedModel:
+class FittedModel(ABC):
     """What fitted models share; `publishers` is the public list, with the rest as its last."""
 
     whole_journey: ClassVar[bool] = True
     publishers: tuple[str, ...]
 
+    @abstractmethod
     def tables(self) -> dict[str, Table]:
         """Small tables of whole numbers that the SQL reads."""
-        raise NotImplementedError
 
+    @abstractmethod
     def units_sql(self) -> str:
         """Named steps from `placed` to `divided`."""
-        raise NotImplementedError
 
     def shares_sql(self, publisher_count: int) -> str:
         return f"{MEMBERS},\n{self.units_sql()},\n{_SHARES}"

@@ -80,7 +80,8 @@ def check_fit(spec: CampaignSpec) -> None:
     """Refuse what could never be fitted before anything is spent on the campaign."""
     fit = spec.attribution.fit
     if fit is not None and fit.slots is not None:
-        assert counts_of(spec).cells
+        # Refuses by itself what is too large.
+        _ = counts_of(spec).cells
         if fit.holdout is not None:
             holdout_source(spec, fit.holdout)
 
@@ -102,24 +103,20 @@ def known_fit(spec: CampaignSpec, ledger: Ledger) -> Fit | None:
     exists, key = ledger.exists(), (spec.campaign.scope, spec.campaign.name)
     if fit.slots is None:
         record = ledger.campaign(*key) if exists else None
-        return declared_fit(spec) if record is None else _read(record.plan.fit, ledger)
-    return _released(ledger.release(*key, fit.slots), ledger) if exists else None
-
-
-def _released(text: str | None, ledger: Ledger) -> Fit | None:
-    if text is None:
-        return None
-    fit = Release.from_text(text).fit
-    return _read(None if fit is None else fit.to_text(), ledger)
-
-
-def _read(text: str | None, ledger: Ledger) -> Fit:
-    if text is None:
+        if record is None:
+            return declared_fit(spec)
+        found = None if record.plan.fit is None else Fit.from_text(record.plan.fit)
+    else:
+        text = ledger.release(*key, fit.slots) if exists else None
+        if text is None:
+            return None
+        found = Release.from_text(text).fit
+    if found is None:
         raise LedgerError(
             f"ledger {ledger.where}: has no parameters of the attribution model, which this "
             "campaign needs. Run adsbpc status --verify"
         )
-    return Fit.from_text(text)
+    return found
 
 
 def model_at(spec: CampaignSpec, slot: int, fit: Fit | None) -> tuple[str, AttributionModel]:
