@@ -8,6 +8,7 @@ AdsbpcError
 ├── LedgerError      the ledger refuses, or cannot be used           (exit code 1)
 │   └── BudgetError  a charge would pass what was promised          (exit code 1)
 ├── ReleaseError     a slot cannot be released now                  (exit code 1)
+├── ServiceError     the service's settings, database or files       (exit code 1)
 ├── PrivacyError     a privacy parameter or a budget is refused     (exit code 2)
 └── WorkloadError    a workload or an objective makes no sense      (exit code 2)
 
@@ -74,6 +75,10 @@ class BudgetError(LedgerError):
 
 
 class ReleaseError(AdsbpcError):
+    pass
+
+
+class ServiceError(AdsbpcError):
     pass
 
 

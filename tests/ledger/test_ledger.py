@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from adsbpc.errors import BudgetError, LedgerError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.ledger.database import SCHEMA_VERSIONS, Database, upgrade
+from adsbpc.ledger.database import LEDGER, Database, upgrade
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.model import PICO_RHO, Adjacency, Budget, Release
 from tests.ledger.entries import STEP, opening_of, release_of, start
@@ -239,7 +239,7 @@ def test_an_older_schema_is_carried_over(
     assert ledger.scope("acme") is not None
     with raw.begin() as connection:
         version = connection.execute(text("SELECT version_num FROM adsbpc_schema")).scalar()
-    assert version == SCHEMA_VERSIONS[-1]
+    assert version == LEDGER.versions[-1]
     refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
     with refused, raw.begin() as connection:
         connection.execute(text("DELETE FROM adsbpc_entries"))

@@ -1,4 +1,7 @@
-"""A connection to the ledger's database: SQLite or PostgreSQL, locked, durable, of one schema."""
+"""A connection to a database: SQLite or PostgreSQL, locked, durable, of one schema.
+
+The ledger's by default; the service keeps its own tables the same way.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from adsbpc.errors import LedgerError, SpecError
+from adsbpc.errors import AdsbpcError, LedgerError, SpecError
 
-# Oldest first; the last one is what this version of the program writes.
-SCHEMA_VERSIONS = ("0001", "0002")
-_VERSION_TABLE = "adsbpc_schema"
 _WAIT_SECONDS = 60
 _AGAIN = "Run the same command again: what was committed is returned as it was, nothing twice"
 
@@ -36,19 +37,44 @@ _NEXT_STEPS = (
 )
 
 
+@dataclass(frozen=True)
+class Schema:
+    """Tables that belong together, and how they came to be. `versions` are the migrations, oldest
+    first; the last one is what this version of the program writes. `noun` and `key` name the
+    database in messages, `failure` is what is raised."""
+
+    noun: str
+    key: str
+    versions: tuple[str, ...]
+    version_table: str
+    migrations: Path
+    failure: type[AdsbpcError]
+
+
+LEDGER = Schema(
+    noun="ledger",
+    key="[ledger] location",
+    versions=("0001", "0002"),
+    version_table="adsbpc_schema",
+    migrations=Path(__file__).with_name("migrations"),
+    failure=LedgerError,
+)
+
+
 class Database:
     """`location` is a SQLite file, or a URL that starts with postgresql://."""
 
-    def __init__(self, location: str, directory: Path) -> None:
-        self._url = _url(location, directory)
+    def __init__(self, location: str, directory: Path, schema: Schema = LEDGER) -> None:
+        self._schema = schema
+        self._url = _url(location, directory, schema.key)
         self.where = self._url.render_as_string(hide_password=True)
         if self.file is not None:
             self.where = str(self.file)
         try:
             self._engine = sqlalchemy.create_engine(self._url, poolclass=NullPool)
         except (ModuleNotFoundError, NoSuchModuleError, ArgumentError) as error:
-            raise LedgerError(
-                f"[ledger] location = {self.where!r}: cannot be used ({error}). PostgreSQL needs "
+            raise schema.failure(
+                f"{schema.key} = {self.where!r}: cannot be used ({error}). PostgreSQL needs "
                 "the extra: pip install 'adsbpc[postgresql]'"
             ) from None
         if self.file is not None:
@@ -72,7 +98,7 @@ class Database:
         if self.file is not None and not self.file.exists():
             return False
         with self._explained(), self._engine.begin() as connection:
-            return self._known(_version(connection)) is not None
+            return self._known(self._version(connection)) is not None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -102,30 +128,38 @@ class Database:
             if self.file is not None and not self.file.exists():
                 self._create(self.file)
             with self._engine.begin() as connection:
-                if _version(connection) == SCHEMA_VERSIONS[-1]:
+                if self._version(connection) == self._schema.versions[-1]:
                     return
             with self._writing.begin() as connection:
                 self._lock(connection, "schema")
-                if self._known(_version(connection)) != SCHEMA_VERSIONS[-1]:
-                    upgrade(connection, SCHEMA_VERSIONS[-1])
+                if self._known(self._version(connection)) != self._schema.versions[-1]:
+                    upgrade(connection, self._schema.versions[-1], self._schema)
 
     def _create(self, file: Path) -> None:
-        """An empty file that only its owner may read: the ledger holds secret state."""
+        """An empty file that only its owner may read: it holds secret state."""
         try:
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise LedgerError(
-                f"ledger {file}: cannot be created ({error.strerror}). Check that the folder "
+            raise self._schema.failure(
+                f"{self._schema.noun} {file}: cannot be created ({error.strerror}). Check that the folder "
                 "exists and that adsbpc may write there"
             ) from None
 
     def _known(self, version: str | None) -> str | None:
-        if version is not None and version not in SCHEMA_VERSIONS:
-            raise LedgerError(
-                f"ledger {self.where}: has schema {version}, and this adsbpc knows "
-                f"{SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}. Upgrade adsbpc"
+        versions = self._schema.versions
+        if version is not None and version not in versions:
+            raise self._schema.failure(
+                f"{self._schema.noun} {self.where}: has schema {version}, and this adsbpc knows "
+                f"{versions[0]} to {versions[-1]}. Upgrade adsbpc"
             )
         return version
+
+    def _version(self, connection: Connection) -> str | None:
+        table = self._schema.version_table
+        if not sqlalchemy.inspect(connection).has_table(table):
+            return None
+        found = connection.execute(text(f"SELECT version_num FROM {table}")).scalar()
+        return None if found is None else str(found)
 
     def damage(self) -> str | None:
         """What the database itself finds wrong with its file."""
@@ -145,39 +179,34 @@ class Database:
         except SQLAlchemyError as error:
             cause = _cause(error)
             step = next((step for sign, step in _NEXT_STEPS if sign in cause.lower()), _AGAIN)
-            raise LedgerError(f"ledger {self.where}: {cause}. {step}") from error
+            raise self._schema.failure(
+                f"{self._schema.noun} {self.where}: {cause}. {step}"
+            ) from error
 
 
-def upgrade(connection: Connection, version: str) -> None:
+def upgrade(connection: Connection, version: str, schema: Schema = LEDGER) -> None:
     """Run the migrations up to a version, inside the caller's transaction."""
     from alembic import command
     from alembic.config import Config
 
-    config = Config(attributes={"connection": connection, "version_table": _VERSION_TABLE})
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config = Config(attributes={"connection": connection, "version_table": schema.version_table})
+    config.set_main_option("script_location", str(schema.migrations))
     command.upgrade(config, version)
 
 
-def _url(location: str, directory: Path) -> URL:
+def _url(location: str, directory: Path, key: str) -> URL:
     if "://" not in location:
         return URL.create("sqlite", database=str(directory / location))
     try:
         url = make_url(location)
     except ArgumentError:
-        raise SpecError("[ledger] location: is no URL. Correct it") from None
+        raise SpecError(f"{key}: is no URL. Correct it") from None
     if url.get_backend_name() != "postgresql":
         raise SpecError(
-            f"[ledger] location: {url.drivername}:// is not supported. Give the name of a SQLite "
+            f"{key}: {url.drivername}:// is not supported. Give the name of a SQLite "
             "file, or a URL that starts with postgresql://"
         )
     return url.set(drivername="postgresql+psycopg")
-
-
-def _version(connection: Connection) -> str | None:
-    if not sqlalchemy.inspect(connection).has_table(_VERSION_TABLE):
-        return None
-    found = connection.execute(text(f"SELECT version_num FROM {_VERSION_TABLE}")).scalar()
-    return None if found is None else str(found)
 
 
 def _cause(error: SQLAlchemyError) -> str:

@@ -1,0 +1,50 @@
+"""Errors in one shape (RFC 9457, problem details): what, why, and what to do."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from pydantic import BaseModel, Field
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """Ends a request. `title` is the same for all problems of a kind, `detail` is about this one,
+    `to_do` is the next step."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str,
+        detail: str,
+        to_do: str,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.status, self.title, self.detail, self.to_do = status, title, detail, to_do
+        self.headers = headers or {}
+        super().__init__(f"{status} {title}: {detail}. {to_do}")
+
+    def details(self, request_id: str) -> ProblemDetails:
+        return ProblemDetails(
+            title=self.title,
+            status=self.status,
+            detail=self.detail,
+            to_do=self.to_do,
+            request_id=request_id,
+        )
+
+
+class ProblemDetails(BaseModel):
+    """The body of every answer that is an error."""
+
+    type: str = Field(default="about:blank", description="No page beyond the status code.")
+    title: str = Field(description="The kind of problem.", examples=["Not found"])
+    status: int = Field(description="The HTTP status code.", ge=400, le=599)
+    detail: str = Field(description="What was wrong with this request.")
+    to_do: str = Field(description="The next step.")
+    request_id: str = Field(description="Find this request in the logs by it.")
+
+
+def phrase(status: int) -> str:
+    return HTTPStatus(status).phrase.capitalize()

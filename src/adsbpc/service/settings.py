@@ -1,0 +1,170 @@
+"""How a server runs: a file, overruled by the environment, checked before anything starts.
+
+[service] port = 8080        ADSBPC_SERVICE_PORT=8080
+[ledger] location = "..."    ADSBPC_LEDGER_LOCATION=postgresql://...
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.model.durations import parse_duration
+from adsbpc.model.section import Duration, Name, Section
+
+_PREFIX = "ADSBPC_"
+Bytes = Annotated[int, Field(ge=1_024, le=2**31)]
+
+
+class ServiceSection(Section):
+    """`data` is the folder for events, releases and the audit log. `public_url` is what browsers
+    see; with https:// cookies are sent over TLS only. `trust_proxy` takes the address of a client
+    from X-Forwarded-For, as the nearest proxy wrote it."""
+
+    data: Name = "adsbpc-data"
+    host: Name = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8_080
+    database: Name = "service.sqlite"
+    public_url: Annotated[str, Field(pattern=r"^https?://[^/?#]+$")] | None = None
+    trust_proxy: bool = False
+    session: Duration = parse_duration("12h")
+
+
+class LedgerSection(Section):
+    location: Name = "ledger.sqlite"
+
+
+class IngestSection(Section):
+    """Limits of one batch, and how many batches may wait before others are sent away."""
+
+    max_body_bytes: Bytes = 8 * 2**20
+    max_unpacked_bytes: Bytes = 64 * 2**20
+    max_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    waiting_batches: Annotated[int, Field(ge=1, le=10_000)] = 64
+    compact_every: Duration = parse_duration("5m")
+
+
+class SchedulerSection(Section):
+    """A slot is released `grace` after it is over: by then everything that arrived is stored."""
+
+    enabled: bool = True
+    grace: Duration = parse_duration("5m")
+    every: Duration = parse_duration("10s")
+
+
+class EngineSection(Section):
+    name: Literal["duckdb", "spark"] = "duckdb"
+    options: dict[str, str | int | bool] = Field(default={})
+
+
+class Settings(Section):
+    """One settings file. `directory` is where its relative paths start."""
+
+    service: ServiceSection = ServiceSection()
+    ledger: LedgerSection = LedgerSection()
+    ingest: IngestSection = IngestSection()
+    scheduler: SchedulerSection = SchedulerSection()
+    engine: EngineSection = EngineSection()
+    directory: Path = Field(default=Path(), exclude=True)
+
+    @property
+    def data(self) -> Path:
+        return (self.directory / self.service.data).resolve()
+
+    @property
+    def over_tls(self) -> bool:
+        return (self.service.public_url or "").startswith("https://")
+
+    def shown(self) -> dict[str, Any]:
+        """Everything, passwords hidden."""
+        found = self.model_dump(mode="json")
+        found["service"]["data"] = str(self.data)
+        for section, key in (("service", "database"), ("ledger", "location")):
+            found[section][key] = _without_password(found[section][key])
+        found["engine"]["options"] = {
+            name: "***" if _is_secret(name) else value
+            for name, value in found["engine"]["options"].items()
+        }
+        return found
+
+
+def load_settings(file: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings, or raise SpecError with every problem on a line of its own."""
+    content: dict[str, Any] = {}
+    directory = Path.cwd()
+    if file is not None:
+        content, directory = _read(file), file.resolve().parent
+    where = "the environment" if file is None else str(file)
+    for name, value in sorted(environment.items()):
+        if name.startswith(_PREFIX):
+            section, key = _key_of(name)
+            content.setdefault(section, {})[key] = value
+    try:
+        return Settings.model_validate({**content, "directory": directory})
+    except ValidationError as error:
+        problems = "\n".join(f"  {_describe(problem)}" for problem in error.errors())
+        raise SpecError(f"{where}: the settings are not valid\n{problems}") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{file}: cannot be read ({error}). Check the path and rights") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{file}: is not valid TOML: {error}. Correct that line") from None
+    if "directory" in content:
+        raise SpecError(f"{file}: unknown key [directory]. Remove it")
+    return content
+
+
+def _variables() -> dict[str, tuple[str, str]]:
+    """Every variable of the environment that means a setting."""
+    found = {}
+    for section, field in Settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            for key in field.annotation.model_fields:
+                found[f"{_PREFIX}{section}_{key}".upper()] = (section, key)
+    found.pop(f"{_PREFIX}ENGINE_OPTIONS")
+    return found
+
+
+def _key_of(name: str) -> tuple[str, str]:
+    known = _variables()
+    if name not in known:
+        raise SpecError(
+            f"{name}: no such setting in the environment.{did_you_mean(name, known)} Remove it"
+        )
+    return known[name]
+
+
+def _describe(problem: Any) -> str:
+    *sections, key = [str(part) for part in problem["loc"]] or ["settings"]
+    where = f"[{'.'.join(sections)}] {key}" if sections else f"[{key}]"
+    if problem["type"] == "extra_forbidden":
+        known = (
+            [name for name, _ in _variables().values()]
+            if not sections
+            else [name for section, name in _variables().values() if section == sections[0]]
+        )
+        return f"{where}: unknown key.{did_you_mean(key, known)} Remove it"
+    return f"{where} = {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def _without_password(location: str) -> str:
+    try:
+        return make_url(location).render_as_string(hide_password=True)
+    except ArgumentError:
+        return location
+
+
+def _is_secret(name: str) -> bool:
+    return any(part in name.lower() for part in ("secret", "password", "token", "key"))

@@ -1,0 +1,125 @@
+"""The service's own tables, beside the ledger: keys, sessions, batches, files, campaigns, counts.
+
+    adsbpc_keys        who may do what; secrets as hashes only
+    adsbpc_sessions    who is signed in to the dashboard; ids as hashes only
+    adsbpc_batches     the answer that each batch got: a repeated one gets it again
+    adsbpc_files       which files hold the events; a file that is not listed holds nothing
+    adsbpc_campaigns   what is measured, and which server releases it now
+    adsbpc_counts      rows by hour, sender and verdict: for the operator, never published
+
+Moments are microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from adsbpc.errors import ServiceError
+from adsbpc.ledger.database import Database, Schema
+
+SERVICE = Schema(
+    noun="service database",
+    key="[service] database",
+    versions=("0001",),
+    version_table="adsbpc_service_schema",
+    migrations=Path(__file__).with_name("migrations"),
+    failure=ServiceError,
+)
+
+metadata = MetaData()
+
+keys = Table(
+    "adsbpc_keys",
+    metadata,
+    Column("key_id", String(32), primary_key=True),
+    Column("secret_hash", String(64), nullable=False),
+    Column("role", String(20), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("label", String(200), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger),
+    Column("revoked_us", BigInteger),
+)
+
+sessions = Table(
+    "adsbpc_sessions",
+    metadata,
+    Column("session_hash", String(64), primary_key=True),
+    Column("key_id", String(32), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+)
+
+batches = Table(
+    "adsbpc_batches",
+    metadata,
+    Column("owner", String(250), nullable=False),
+    Column("source", String(20), nullable=False),
+    Column("batch_key", String(200), nullable=False),
+    Column("body_hash", String(64), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("arrived_us", BigInteger, nullable=False),
+    PrimaryKeyConstraint("owner", "source", "batch_key"),
+)
+
+event_files = Table(
+    "adsbpc_files",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("source", String(20), nullable=False),
+    # Empty where a file holds rows of several advertisers.
+    Column("advertiser", String(200), nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    # Since when its rows are in other files.
+    Column("retired_us", BigInteger),
+    Index("adsbpc_files_live", "source", "retired_us"),
+)
+
+campaigns = Table(
+    "adsbpc_campaigns",
+    metadata,
+    Column("campaign_id", String(32), primary_key=True),
+    Column("scope", String(200), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("advertiser", String(200), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    Column("created_by", String(32), nullable=False),
+    # The server that releases it now, until when, and what went wrong last.
+    Column("lease_holder", String(32), nullable=False),
+    Column("lease_until_us", BigInteger, nullable=False),
+    Column("problem", Text, nullable=False),
+    UniqueConstraint("scope", "name", name="adsbpc_campaigns_once"),
+)
+
+counts = Table(
+    "adsbpc_counts",
+    metadata,
+    Column("hour_us", BigInteger, nullable=False),
+    Column("source", String(20), nullable=False),
+    Column("owner", String(250), nullable=False),
+    # accepted, duplicate, or the reason of a quarantine; empty counts batches.
+    Column("verdict", String(100), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    PrimaryKeyConstraint("hour_us", "source", "owner", "verdict"),
+)
+
+
+def open_store(location: str, directory: Path) -> Database:
+    """The database with its tables up to date."""
+    database = Database(location, directory, SERVICE)
+    database.bring_up_to_date()
+    return database
