@@ -6,10 +6,13 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from bench.cases import CASES, run_case
+from bench.cases import CASES
 from bench.data import Sizes, make_contributions, make_events
+from bench.measured import Measured
+from bench.service_cases import SERVICE_CASES
 
 
 def _make_data(directory: Path, sizes: Sizes) -> None:
@@ -23,23 +26,30 @@ def _make_data(directory: Path, sizes: Sizes) -> None:
         finished.touch()
 
 
+def _run(name: str, data: Path, scale: float) -> Measured:
+    return SERVICE_CASES[name](scale) if name in SERVICE_CASES else CASES[name](data)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
-    parser.add_argument("--case", choices=sorted(CASES), help="run one case in this process")
+    parser.add_argument(
+        "--case", choices=sorted([*CASES, *SERVICE_CASES]), help="run one case in this process"
+    )
     parser.add_argument("--ids", choices=["text", "integer"], default="text", help="kind of ids")
     parser.add_argument("--data", type=Path, help="where to keep the data")
     options = parser.parse_args()
     data: Path = (options.data or Path(".bench") / f"{options.ids}-{options.scale:g}").absolute()
     if options.case:
-        print(json.dumps(run_case(options.case, data)))
+        print(json.dumps(asdict(_run(options.case, data, options.scale))))
         return
     sizes = Sizes(integer_ids=options.ids == "integer")
     _make_data(data, sizes.scaled(options.scale))
     results = {}
-    for name in CASES:
+    for name in (*CASES, *SERVICE_CASES):
         print(f"running {name}", file=sys.stderr)
         command = [sys.executable, "-m", "bench", "--case", name, "--data", str(data)]
+        command += ["--scale", str(options.scale)]
         results[name] = json.loads(
             subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
         )

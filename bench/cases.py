@@ -6,9 +6,7 @@ Each case runs in a process of its own, so that its peak memory is its own too.
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,20 +21,7 @@ from adsbpc.privacy import LIMIT, SeededRandomness, Terms, toeplitz
 from adsbpc.privacy.strategies import ONE
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
-
-
-@dataclass(frozen=True)
-class Measured:
-    ratio: float
-    floor_seconds: float
-    seconds: float
-    peak_mib: int
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+from bench.measured import Measured, seconds_of
 
 
 def _scan_seconds(engine: Engine, relations: list[str]) -> float:
@@ -47,12 +32,11 @@ def _scan_seconds(engine: Engine, relations: list[str]) -> float:
             engine.rows("scan", f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}")
 
     scan()
-    return _seconds(scan)
+    return seconds_of(scan)
 
 
 def _measured(floor: float, seconds: float) -> Measured:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Measured(round(seconds / floor, 2), round(floor, 3), round(seconds, 3), peak)
+    return Measured.of(floor, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def _events_spec(data: Path, model: str, more: dict[str, Any] | None = None) -> CampaignSpec:
@@ -95,7 +79,9 @@ def _attribution(data: Path, model: str) -> Measured:
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
     attribute(_events_spec(data, model), engine)
-    return _measured(floor, _seconds(lambda: engine.table("credits_made", "SELECT * FROM credits")))
+    return _measured(
+        floor, seconds_of(lambda: engine.table("credits_made", "SELECT * FROM credits"))
+    )
 
 
 def attribution_last_touch(data: Path) -> Measured:
@@ -110,7 +96,7 @@ def events_checked(data: Path) -> Measured:
     """Opening and checking alone, with the search for repeated event ids in both tables."""
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
-    return _measured(floor, _seconds(lambda: attribute(_events_spec(data, "last_touch"), engine)))
+    return _measured(floor, seconds_of(lambda: attribute(_events_spec(data, "last_touch"), engine)))
 
 
 def _fit(data: Path, model: str) -> Measured:
@@ -119,7 +105,7 @@ def _fit(data: Path, model: str) -> Measured:
     floor = _scan_seconds(engine, _event_files(data))
     spec = _events_spec(data, model, {"fit": {"rho": 0.05, "slots": SLOTS - 1}})
     read_events(spec, engine)
-    return _measured(floor, _seconds(lambda: fit_to_events(spec, engine, SeededRandomness(0))))
+    return _measured(floor, seconds_of(lambda: fit_to_events(spec, engine, SeededRandomness(0))))
 
 
 def fit_of_shapley(data: Path) -> Measured:
@@ -158,7 +144,7 @@ def _contributions(data: Path, memory: str) -> Measured:
             contributions.histogram(slot, edges)
             contributions.totals(slot, 4 * UNITS_PER_CONVERSION)
 
-    return _measured(floor, _seconds(every_slot))
+    return _measured(floor, seconds_of(every_slot))
 
 
 def contributions_by_slot(data: Path) -> Measured:
@@ -193,7 +179,7 @@ def personal_budgets_by_slot(data: Path) -> Measured:
             earlier += (new,)
 
     with TemporaryDirectory(dir=data) as folder:
-        return _measured(floor, _seconds(every_slot))
+        return _measured(floor, seconds_of(every_slot))
 
 
 def scales_of_a_year_of_hours(data: Path) -> Measured:
@@ -204,7 +190,7 @@ def scales_of_a_year_of_hours(data: Path) -> Measured:
         MaxVariance().scales(sliding_windows(hours, 168), 1.0)
 
     solve(2_190)
-    return _measured(_seconds(lambda: solve(2_190)), _seconds(lambda: solve(8_760)))
+    return _measured(seconds_of(lambda: solve(2_190)), seconds_of(lambda: solve(8_760)))
 
 
 CASES: dict[str, Callable[[Path], Measured]] = {
@@ -222,7 +208,3 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         scales_of_a_year_of_hours,
     )
 }
-
-
-def run_case(name: str, data: Path) -> dict[str, float]:
-    return asdict(CASES[name](data))

@@ -90,11 +90,11 @@ def test_an_adjusted_summary_gives_the_interval() -> None:
     ],
 )
 def test_odds_are_told_as_they_are(epsilon: float, factor: str, guess: str, word: str) -> None:
-    report = MadeUp(epsilon=epsilon, released=1).report()
-    assert f"factor of {factor}," in wording.odds(report)
-    assert "1 in 1,000,000" in wording.odds(report)
-    assert guess in wording.odds(report)
-    assert f"a {word} promise" in wording.strength(report)
+    promise = MadeUp(epsilon=epsilon, released=1).report().promise
+    assert f"factor of {factor}," in wording.odds(promise)
+    assert "1 in 1,000,000" in wording.odds(promise)
+    assert guess in wording.odds(promise)
+    assert f"a {word} promise" in wording.strength(promise)
 
 
 def test_neighbours_in_plain_words() -> None:
@@ -224,7 +224,7 @@ def test_which_model_attributed_which_slots() -> None:
 )
 def test_models_have_names(model: str, name: str) -> None:
     report = MadeUp(model=model, released=1).report()
-    assert wording.attribution(report).startswith(f"{name}, clicks up to 30d")
+    assert wording.attribution(report.spec.attribution).startswith(f"{name}, clicks up to 30d")
 
 
 def test_what_comparing_costs() -> None:

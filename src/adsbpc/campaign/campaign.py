@@ -64,6 +64,23 @@ class Status(Tabular):
             "ledger": [self.ledger],
         }
 
+    def to_object(self) -> dict[str, Any]:
+        """For machines, wherever the ledger is."""
+        return {
+            "released": self.released,
+            "slots": self.slots,
+            "over": self.over,
+            "spent": float(self.campaign_budget.spent),
+            "left": float(self.campaign_budget.left),
+            "scope": {
+                "limit": float(self.scope_budget.limit),
+                "spent": float(self.scope_budget.spent),
+                "left": float(self.scope_budget.left),
+            },
+            "bound": self.bound,
+            "allowance": self.allowance,
+        }
+
 
 @dataclass(frozen=True)
 class Rehearsal:

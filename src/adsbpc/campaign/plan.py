@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -30,6 +30,7 @@ from adsbpc.privacy import (
     gaussian_scale,
     weighed_squared,
 )
+from adsbpc.report.formats import promise_object
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.wording import promise_in_words
 
@@ -96,6 +97,29 @@ class Plan(Tabular):
         """The expected errors."""
         names = ("slot", "query", "standard_error")
         return {name: [getattr(query, name) for query in self.queries] for name in names}
+
+    def to_object(self) -> dict[str, Any]:
+        """Everything, for machines."""
+        return {
+            "guarantee": promise_object(self.promise),
+            "mechanism": self.mechanism,
+            "split": {part: float(rho) for part, rho in self.split.items()},
+            "rho_for_targets": self.rho_for_targets,
+            "bounds": self.bounds,
+            "bound": self.bound,
+            "publishers": list(self.publishers),
+            "queries": [
+                {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
+                for row in self.queries
+            ],
+            "fit": None
+            if self.fit is None
+            else {**asdict(self.fit), "rho": float(self.fit.rho)},
+            "further_models": [
+                {"model": each.model, "rho": float(each.rho), "shares": each.shares}
+                for each in self.further_models
+            ],
+        }
 
     def caption(self) -> str:
         return f"{promise_in_words(self.promise)} Errors {self.condition}."

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from adsbpc import __version__
+from adsbpc.cli import service_commands
 from adsbpc.cli.lab_commands import lab
 from adsbpc.errors import AdsbpcError
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 
 app.add_typer(lab, name="lab")
+app.add_typer(service_commands.keys, name="keys")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]
@@ -167,12 +169,25 @@ def demo(
         str, typer.Option(help="Attribution: last_touch, uniform, shapley, markov, ...")
     ] = "uniform",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Play it over HTTP in fast time and leave the service open."),
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve.")] = 8_080,
+    day_seconds: Annotated[
+        float, typer.Option(min=0.5, max=3_600, help="With --serve: how long a day takes.")
+    ] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Make up a month, release it, write a report.
 
     Starting again in the same folder replaces the demo that is there.
     """
+    if serve:
+        from adsbpc.cli.demo_service import run as run_service
+
+        run_service(directory, users, slots, model, seed, port, day_seconds)
+        return
     from adsbpc.cli.demo import run
 
     run(directory, users, slots, model, seed, as_json)
@@ -238,6 +253,10 @@ def attribute(
     from adsbpc.cli.attribute import run
 
     run(file, out, quarantine, as_json)
+
+
+app.command("serve")(service_commands.serve)
+app.command("move")(service_commands.move)
 
 
 def main() -> None:

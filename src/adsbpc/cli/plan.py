@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
@@ -11,7 +10,6 @@ from rich.table import Table
 from adsbpc.campaign import Plan, PlannedFit, plan
 from adsbpc.cli.console import results
 from adsbpc.model import load_spec
-from adsbpc.report.formats import promise_object
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import promise_in_words
 
@@ -38,7 +36,7 @@ _FOLLOWS = {
 def run(file: Path, bound: float | None, as_json: bool) -> None:
     planned = plan(load_spec(file), bound)
     if as_json:
-        print(json.dumps(_as_object(planned), indent=2))
+        print(json.dumps(planned.to_object(), indent=2))
         return
     out = results()
     out.print(f"Promise: {promise_in_words(planned.promise)}")
@@ -88,26 +86,3 @@ def _print_fit(planned: Plan, fit: PlannedFit) -> None:
         "under another model are credits of their own: another campaign of the scope, whose rho "
         "adds up with this one's."
     )
-
-
-def _as_object(planned: Plan) -> dict[str, object]:
-    return {
-        "guarantee": promise_object(planned.promise),
-        "mechanism": planned.mechanism,
-        "split": {part: float(rho) for part, rho in planned.split.items()},
-        "rho_for_targets": planned.rho_for_targets,
-        "bounds": planned.bounds,
-        "bound": planned.bound,
-        "publishers": list(planned.publishers),
-        "queries": [
-            {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
-            for row in planned.queries
-        ],
-        "fit": None
-        if planned.fit is None
-        else {**asdict(planned.fit), "rho": float(planned.fit.rho)},
-        "further_models": [
-            {"model": each.model, "rho": float(each.rho), "shares": each.shares}
-            for each in planned.further_models
-        ],
-    }

@@ -70,8 +70,9 @@ class ProgressOfSlots:
         self._rows = 0
         self._task = shown.add_task("slots", total=slots, rows=0)
 
-    def __call__(self, released: Released) -> None:
-        self._rows += released.conversions or 0
+    def __call__(self, released: Released | None = None) -> None:
+        """One slot further; None where nobody knows how many rows were read."""
+        self._rows += (released.conversions if released else None) or 0
         self._shown.update(self._task, advance=1, rows=self._rows)
 
 

@@ -71,18 +71,7 @@ def _table(campaign: Campaign, found: Status) -> Table:
 
 def _as_object(found: Status, checked: Verification | None) -> dict[str, object]:
     return {
-        "released": found.released,
-        "slots": found.slots,
-        "over": found.over,
-        "spent": float(found.campaign_budget.spent),
-        "left": float(found.campaign_budget.left),
-        "scope": {
-            "limit": float(found.scope_budget.limit),
-            "spent": float(found.scope_budget.spent),
-            "left": float(found.scope_budget.left),
-        },
-        "bound": found.bound,
-        "allowance": found.allowance,
+        **found.to_object(),
         "ledger": found.ledger,
         "verified": None if checked is None else True,
         "entries": None if checked is None else checked.entries,

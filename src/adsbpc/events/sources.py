@@ -1,4 +1,4 @@
-"""Where events come from: Parquet, CSV, or a table that the engine already has."""
+"""Where events come from: Parquet, CSV, a list of files, or a table that the engine already has."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from adsbpc.errors import SourceError
 
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 _CSV = (".csv", ".csv.gz")
+_LIST = ".files"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
         base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None
         return Source(file_format, location, (location,), base)
     path = directory / location
+    if location.endswith(_LIST):
+        return Source("parquet", str(path), _listed_files(path, key))
     is_file_name = location.endswith((*_CSV, ".parquet")) or path.exists()
     if _TABLE_NAME.fullmatch(location) and not is_file_name:
         return Source("table", location)
@@ -70,11 +73,7 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
                 "names that end in .parquet, .csv or .csv.gz",
                 narrow,
             )
-        if glob.has_magic(file):
-            raise SourceError(
-                file, "one of * ? [ in its path", "a path that no engine takes for a pattern",
-                "Rename the file or folder.",
-            )  # fmt: skip
+        _refuse_pattern(file)
     formats = {"csv" if f.endswith(_CSV) else "parquet" for f in files}
     if len(formats) > 1:
         raise SourceError(
@@ -82,6 +81,44 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
         )
     where = files[0] if len(files) == 1 else str(path)
     return Source(formats.pop(), where, files, _partition_base(files, directory))
+
+
+def _listed_files(path: Path, key: str) -> tuple[str, ...]:
+    """The Parquet files that a text file lists: each once, an absolute path a line."""
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            str(path), f"no list that can be read ({error})", "a text file in UTF-8",
+            f"Check {key} in the campaign file.",
+        ) from None  # fmt: skip
+    if not content:
+        raise SourceError(str(path), "an empty list", "at least one path", "List a Parquet file.")
+    files = tuple(content.removesuffix("\n").split("\n"))
+    for number, file in enumerate(files, start=1):
+        where = f"{path}, line {number}"
+        if not Path(file).is_absolute() or not file.endswith(".parquet"):
+            raise SourceError(
+                where, repr(file), "an absolute path that ends in .parquet", "Correct the line."
+            )
+        _refuse_pattern(file)
+        if not Path(file).is_file():
+            raise SourceError(where, f"no file {file}", "one that is there", "Correct the line.")
+    repeated = len(files) - len(set(files))
+    if repeated:
+        raise SourceError(
+            str(path), f"{repeated} paths more than once", "each file once",
+            "Remove the repeated lines: their events would count twice.",
+        )  # fmt: skip
+    return files
+
+
+def _refuse_pattern(file: str) -> None:
+    if glob.has_magic(file):
+        raise SourceError(
+            file, "one of * ? [ in its path", "a path that no engine takes for a pattern",
+            "Rename the file or folder.",
+        )  # fmt: skip
 
 
 def _partition_base(files: tuple[str, ...], directory: Path) -> str | None:

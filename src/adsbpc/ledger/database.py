@@ -17,7 +17,7 @@ import sqlalchemy
 from sqlalchemy import Connection, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from adsbpc.errors import AdsbpcError, LedgerError, SpecError
 
@@ -41,7 +41,8 @@ _NEXT_STEPS = (
 class Schema:
     """Tables that belong together, and how they came to be. `versions` are the migrations, oldest
     first; the last one is what this version of the program writes. `noun` and `key` name the
-    database in messages, `failure` is what is raised."""
+    database in messages, `failure` is what is raised. `pooled` keeps connections open between
+    transactions, for servers that have many."""
 
     noun: str
     key: str
@@ -49,6 +50,7 @@ class Schema:
     version_table: str
     migrations: Path
     failure: type[AdsbpcError]
+    pooled: bool = False
 
 
 LEDGER = Schema(
@@ -71,7 +73,12 @@ class Database:
         if self.file is not None:
             self.where = str(self.file)
         try:
-            self._engine = sqlalchemy.create_engine(self._url, poolclass=NullPool)
+            self._engine = sqlalchemy.create_engine(
+                self._url,
+                poolclass=QueuePool if schema.pooled else NullPool,
+                # A database that was started anew meanwhile is connected to again.
+                **({"pool_pre_ping": True, "max_overflow": 50} if schema.pooled else {}),
+            )
         except (ModuleNotFoundError, NoSuchModuleError, ArgumentError) as error:
             raise schema.failure(
                 f"{schema.key} = {self.where!r}: cannot be used ({error}). PostgreSQL needs "
@@ -141,8 +148,8 @@ class Database:
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise self._schema.failure(
-                f"{self._schema.noun} {file}: cannot be created ({error.strerror}). Check that the folder "
-                "exists and that adsbpc may write there"
+                f"{self._schema.noun} {file}: cannot be created ({error.strerror}). Check that the "
+                "folder exists and that adsbpc may write there"
             ) from None
 
     def _known(self, version: str | None) -> str | None:

@@ -5,7 +5,7 @@ from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERS
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
 from adsbpc.model.release import ChargeLine, Estimate, Release
 from adsbpc.model.slots import SlotGrid, SlotRun
-from adsbpc.model.spec import CampaignSpec, load_spec
+from adsbpc.model.spec import CampaignSpec, load_spec, spec_of
 
 __all__ = [
     "ALL_PUBLISHERS",
@@ -26,4 +26,5 @@ __all__ = [
     "SlotGrid",
     "SlotRun",
     "load_spec",
+    "spec_of",
 ]

@@ -23,6 +23,11 @@ def to_microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
+def to_moment(microseconds: int) -> datetime:
+    """The other way round, in UTC."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
 def wall_microseconds(moment: datetime) -> int:
     """Microseconds of the wall clock, read as if it stood in UTC."""
     return to_microseconds(moment.replace(tzinfo=UTC))
@@ -79,7 +84,7 @@ class SlotGrid:
         """Start and end of a slot in ISO 8601, in the campaign's time zone."""
         zone = ZoneInfo(self.timezone)
         start, end = (
-            (_EPOCH + timedelta(microseconds=edge)).astimezone(zone).isoformat()
+            to_moment(edge).astimezone(zone).isoformat()
             for edge in self.boundaries[slot - 1 : slot + 1]
         )
         return start, end

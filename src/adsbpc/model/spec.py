@@ -189,13 +189,18 @@ def load_spec(path: Path) -> CampaignSpec:
         raise SpecError(f"{path}: cannot be read ({error}). Check the path and rights") from None
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{path}: is not valid TOML: {error}. Correct that line") from None
+    return spec_of(content, path.resolve().parent, str(path))
+
+
+def spec_of(content: dict[str, Any], directory: Path, where: str) -> CampaignSpec:
+    """What a campaign file says, once it is read, whatever it was written in."""
     if "directory" in content:
-        raise SpecError(f"{path}: unknown key [directory]. Remove it")
+        raise SpecError(f"{where}: unknown key [directory]. Remove it")
     try:
-        return CampaignSpec.model_validate({**content, "directory": path.resolve().parent})
+        return CampaignSpec.model_validate({**content, "directory": directory})
     except ValidationError as error:
         problems = "\n".join(f"  {_describe(problem)}" for problem in error.errors())
-        raise SpecError(f"{path}: the campaign file is not valid\n{problems}") from None
+        raise SpecError(f"{where}: the campaign file is not valid\n{problems}") from None
 
 
 def _describe(problem: Any) -> str:

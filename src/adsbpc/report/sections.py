@@ -39,7 +39,7 @@ def facts(report: Report) -> str:
         "Metric": wording.metric_name(report),
         "Period": f"{timeline.period(report.newest.slot)} ({campaign.timezone})",
         "Released": f"{timeline.word} {report.newest.slot} of {campaign.slots}",
-        "Attribution": wording.attribution(report),
+        "Attribution": wording.attribution(report.spec.attribution),
         "Intervals": wording.level_name(report),
         "Numbers": "adjusted" if report.adjusted else "as released",
     }
@@ -276,10 +276,9 @@ def table(report: Report) -> str:
     )
 
 
-def gauges(report: Report) -> str:
-    scope = report.promise.guarantee.scope
-    return _gauge("This campaign", report.campaign_budget) + _gauge(
-        f"All campaigns of scope “{scope}”", report.scope_budget
+def gauges(scope: str, campaign_budget: Budget, scope_budget: Budget) -> str:
+    return _gauge("This campaign", campaign_budget) + _gauge(
+        f"All campaigns of scope “{scope}”", scope_budget
     )
 
 
@@ -314,8 +313,8 @@ def promise(report: Report) -> str:
             f"<p>{escape(wording.scope(report))}</p>",
             "<h3>What it means</h3>",
             f"<p>{escape(wording.neighbours(report))}</p>",
-            f"<p>{escape(wording.odds(report))}</p>",
-            f"<p>{escape(wording.strength(report))}</p>",
+            f"<p>{escape(wording.odds(report.promise))}</p>",
+            f"<p>{escape(wording.strength(report.promise))}</p>",
             "<h3>What is cut</h3>",
             f"<p>{escape(wording.bounds(report))}</p>",
             "<h3>What is not protected</h3>",

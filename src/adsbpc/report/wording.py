@@ -6,6 +6,7 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
+from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.report.cells import all_publishers
 from adsbpc.report.numbers import about, amount, decimals_of, interval, one_in, percent, rounded_up
@@ -24,6 +25,15 @@ _MODEL_NAMES = {
     "shapley_ordered": "Shapley in order",
     "probabilistic": "probabilistic (Shao and Li)",
     "markov": "Markov removal",
+}
+
+# What each part of a budget is spent on.
+BUYS = {
+    "measurement": "noise on the totals of every slot and publisher",
+    "histogram": "noisy histograms of users by contribution, to choose what one user may add",
+    "quantile": "private quantiles, the bounds of the first slots",
+    "sparse vector": "watching whether bounds should change",
+    "attribution fit": "noisy counts of journeys, from which the attribution model is fitted",
 }
 
 # Below tables of campaigns with personal budgets.
@@ -113,9 +123,9 @@ def neighbours(report: Report) -> str:
     )
 
 
-def odds(report: Report) -> str:
+def odds(promise: Promise) -> str:
     """Someone who knows all the others and starts at even odds is the worst case to think of."""
-    epsilon, delta = report.promise.epsilon, report.promise.delta
+    epsilon, delta = promise.epsilon, promise.delta
     # Past this, the factor says no more than "certain" and would not fit a float for long.
     factor = "more than a million"
     if epsilon < 13:
@@ -131,8 +141,8 @@ def odds(report: Report) -> str:
     )
 
 
-def strength(report: Report) -> str:
-    epsilon = report.promise.epsilon
+def strength(promise: Promise) -> str:
+    epsilon = promise.epsilon
     if epsilon <= _SMALL_EPSILON:
         return "That is a strong promise: even in this worst case, a guess stays a guess."
     if epsilon <= _LARGE_EPSILON:
@@ -211,9 +221,8 @@ def model_name(model: str) -> str:
     return _MODEL_NAMES.get(model, model.replace("_", " "))
 
 
-def attribution(report: Report) -> str:
+def attribution(model: AttributionSection) -> str:
     """Which touches of a journey get the credit."""
-    model = report.spec.attribution
     return (
         f"{model_name(model.model)}, clicks up to {duration_text(model.click_lookback)}, "
         f"views up to {duration_text(model.view_lookback)} before"

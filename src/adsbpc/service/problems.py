@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 MEDIA_TYPE = "application/problem+json"
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 (the word of RFC 9457)
     """Ends a request. `title` is the same for all problems of a kind, `detail` is about this one,
     `to_do` is the next step."""
 

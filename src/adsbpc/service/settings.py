@@ -160,10 +160,13 @@ def _describe(problem: Any) -> str:
 
 
 def _without_password(location: str) -> str:
+    """Wherever in a URL it stands."""
     try:
-        return make_url(location).render_as_string(hide_password=True)
+        url = make_url(location)
     except ArgumentError:
         return location
+    hidden = {name: "***" for name in url.query if _is_secret(name)}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def _is_secret(name: str) -> bool:

@@ -36,6 +36,7 @@ SERVICE = Schema(
     version_table="adsbpc_service_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=ServiceError,
+    pooled=True,
 )
 
 metadata = MetaData()

@@ -1,0 +1,25 @@
+"""What a case measures: the work as a multiple of its floor, both from one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measured:
+    ratio: float
+    floor_seconds: float
+    seconds: float
+    peak_mib: int
+
+    @classmethod
+    def of(cls, floor: float, seconds: float, peak_mib: int) -> Measured:
+        return cls(round(seconds / floor, 2), round(floor, 3), round(seconds, 3), peak_mib)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

@@ -1,0 +1,43 @@
+"""`adsbpc move`: the ledger and the service's tables, from SQLite to PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from adsbpc.cli.console import notes
+from adsbpc.errors import ServiceError
+from adsbpc.ledger.copying import copy_ledger, copy_tables
+from adsbpc.ledger.database import Database
+from adsbpc.service.settings import load_settings
+from adsbpc.service.store import SERVICE, metadata
+
+
+def run(to: str, config: Path | None, as_json: bool) -> None:
+    settings = load_settings(config)
+    old_ledger = Database(settings.ledger.location, settings.data)
+    old_store = Database(settings.service.database, settings.data, SERVICE)
+    for database in (old_ledger, old_store):
+        if database.file is None or not database.file.exists():
+            raise ServiceError(
+                f"{database.where}: is no SQLite file that could be moved. Check the settings"
+            )
+    new_ledger = Database(to, settings.data)
+    with notes().status(f"Copying to {new_ledger.where}"):
+        entries = copy_ledger(settings.ledger.location, to, settings.data)
+        rows = copy_tables(old_store, Database(to, settings.data, SERVICE), metadata)
+    # An old ledger that could be charged again would spend the same budget twice.
+    kept = [_retire(database.file) for database in (old_ledger, old_store) if database.file]
+    if as_json:
+        print(json.dumps({"entries": entries, "rows": rows, "kept": kept}))
+        return
+    print(f"{entries:,} entries of the ledger and {rows:,} rows of the service were copied to")
+    print(f"{new_ledger.where}, and the ledger verifies there. The old files are kept as")
+    print(f"{' and '.join(kept)}. Set [ledger] location and [service] database to the new place.")
+
+
+def _retire(file: Path) -> str:
+    moved = file.with_name(f"{file.name}.moved")
+    if moved.exists():
+        raise ServiceError(f"{moved}: is there already. Put it elsewhere, and rename {file} to it")
+    return str(file.rename(moved))

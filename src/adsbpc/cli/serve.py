@@ -1,0 +1,50 @@
+"""`adsbpc serve`: a server process."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+from adsbpc.cli.console import notes
+from adsbpc.errors import ServiceError
+from adsbpc.service.settings import Settings, load_settings
+
+
+def run(config: Path | None, host: str | None, port: int | None, show_config: bool) -> None:
+    settings = _with_options(load_settings(config), host, port)
+    if show_config:
+        print(json.dumps(settings.shown(), indent=2))
+        return
+    _check_installed()
+    from adsbpc.service.backend import open_backend
+    from adsbpc.service.logs import to_stderr
+    from adsbpc.service.server import Server, address_of
+
+    backend = open_backend(settings)
+    if not backend.keys.has_operator():
+        notes().print(
+            "No operator can sign in yet. Make a key: "
+            "adsbpc keys create --role operator --label me"
+            + (f" --config {config}" if config else ""),
+            style="bold yellow",
+        )
+    server = Server(backend)
+    opened = server.listen()
+    print(f"adsbpc serves {address_of(opened)} (Ctrl-C stops it)", flush=True)
+    to_stderr()
+    server.run(sockets=[opened])
+
+
+def _with_options(settings: Settings, host: str | None, port: int | None) -> Settings:
+    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    return settings.model_copy(update={"service": settings.service.model_copy(update=given)})
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("fastapi", "uvicorn", "jinja2") if find_spec(name) is None]
+    if missing:
+        raise ServiceError(
+            f"the service needs {missing[0]}, which is not installed. Install the extra: "
+            "pip install 'adsbpc[service]'"
+        )

@@ -1,0 +1,90 @@
+"""`adsbpc serve` and the `adsbpc keys` commands; they import what they need when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+keys = typer.Typer(
+    help="Keys of the service: make, list, revoke.", no_args_is_help=True, rich_markup_mode=None
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="Settings (TOML); ADSBPC_... in the environment overrule."
+    ),
+]
+
+
+def serve(
+    config: SettingsFile = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the settings without secrets, and end.")
+    ] = False,
+) -> None:
+    """Run the service: REST API, scheduler and dashboard.
+
+    Publishers and advertisers push events, slots are released when they are over, and people look
+    at a dashboard. Make a key for yourself first: adsbpc keys create --role operator --label me
+    """
+    from adsbpc.cli.serve import run
+
+    run(config, host, port, show_config)
+
+
+def move(
+    to: Annotated[str, typer.Argument(metavar="URL", help="postgresql://user@host/database")],
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move the service's SQLite files to PostgreSQL.
+
+    Stop the servers first. The copy is verified; the old files stay under another name, so that
+    nothing can be spent from them again.
+    """
+    from adsbpc.cli.move import run
+
+    run(to, config, as_json)
+
+
+@keys.command()
+def create(
+    role: Annotated[str, typer.Option(help="operator, publisher, advertiser or reader.")],
+    label: Annotated[str, typer.Option(help="Whose it is, for people.")],
+    subject: Annotated[
+        str, typer.Option(help="The publisher's or advertiser's id in the events.")
+    ] = "",
+    days: Annotated[int | None, typer.Option(min=1, help="How long it is valid.")] = None,
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, this once."""
+    from adsbpc.cli.keys import run_create
+
+    run_create(role, subject, label, days, config, as_json)
+
+
+@keys.command("list")
+def list_(config: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Show all keys, without their secrets."""
+    from adsbpc.cli.keys import run_list
+
+    run_list(config, as_json)
+
+
+@keys.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `adsbpc keys list` shows it.")],
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a key at once, on every server."""
+    from adsbpc.cli.keys import run_revoke
+
+    run_revoke(key_id, config, as_json)

@@ -1,0 +1,220 @@
+"""`adsbpc.Client`: the service's API in Python.
+
+client = Client("http://localhost:8080", key="adsbpc_...")
+client.push_impressions([{"user_id": "u1", "advertiser_id": "Ad-1", "timestamp": now, ...}])
+client.report(campaign_id)
+
+Pushes carry a key of their own, so that sending one again, after a break or on purpose, counts it
+once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from types import TracebackType
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+import httpx
+
+from adsbpc.errors import AdsbpcError
+
+Row = Mapping[str, Any]
+# Answers that mean "later": a push is then sent again, with the same key.
+_LATER = (429, 502, 503, 504)
+
+
+class ClientError(AdsbpcError):
+    """The service refused. `status` is that of the answer, 0 if there was none."""
+
+    def __init__(self, status: int, title: str, detail: str, to_do: str) -> None:
+        self.status, self.title, self.detail, self.to_do = status, title, detail, to_do
+        super().__init__(f"{title}: {detail}. {to_do}")
+
+
+class Client:
+    """`attempts` is how often a push is sent before giving up."""
+
+    def __init__(
+        self, url: str, key: str, attempts: int = 5, timeout_seconds: float = 60, pack: bool = False
+    ) -> None:
+        self._attempts, self._pack = attempts, pack
+        self._http = httpx.Client(
+            base_url=url,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=timeout_seconds,
+            # Nothing but the server that was named.
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def push_impressions(self, rows: Iterable[Row], batch: str | None = None) -> dict[str, Any]:
+        """Send a batch; the answer says what became of each row. `batch` is its key, a new one if
+        left out: the same key counts once."""
+        return self._push("impressions", rows, batch)
+
+    def push_conversions(self, rows: Iterable[Row], batch: str | None = None) -> dict[str, Any]:
+        return self._push("conversions", rows, batch)
+
+    def _push(self, source: str, rows: Iterable[Row], batch: str | None) -> dict[str, Any]:
+        body = b"\n".join(json.dumps(row, default=_moment).encode() for row in rows)
+        headers = {
+            "Content-Type": "application/x-ndjson",
+            "Idempotency-Key": batch or uuid4().hex,
+        }
+        if self._pack:
+            body = gzip.compress(body, compresslevel=1)
+            headers["Content-Encoding"] = "gzip"
+        for attempt in range(1, self._attempts + 1):
+            try:
+                answer = self._http.post(f"/v1/{source}", content=body, headers=headers)
+            except httpx.TransportError as error:
+                if attempt == self._attempts:
+                    raise _unreachable(error) from error
+                time.sleep(0.2 * 2**attempt)
+                continue
+            if answer.status_code not in _LATER or attempt == self._attempts:
+                break
+            time.sleep(min(float(answer.headers.get("Retry-After", 1)), 30))
+        return dict(_checked(answer).json())
+
+    # ---- campaigns -----------------------------------------------------------------------------
+
+    def plan(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """What a campaign would promise, and its errors to expect."""
+        return dict(self._post("/v1/plan", content).json())
+
+    def create_campaign(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """From the keys of a campaign file, without [events], [engine] and [ledger]."""
+        return dict(self._post("/v1/campaigns", content).json())
+
+    def campaigns(self) -> list[dict[str, Any]]:
+        return list(self._get("/v1/campaigns").json()["campaigns"])
+
+    def campaign(self, campaign: str) -> dict[str, Any]:
+        return dict(self._get(f"/v1/campaigns/{campaign}").json())
+
+    def verification(self, campaign: str) -> dict[str, Any]:
+        return dict(self._get(f"/v1/campaigns/{campaign}/verification").json())
+
+    # ---- releases ------------------------------------------------------------------------------
+
+    def release(self, campaign: str, through: int | None = None) -> list[dict[str, Any]]:
+        """By hand what is due, up to a slot."""
+        body = {} if through is None else {"through": through}
+        return list(self._post(f"/v1/campaigns/{campaign}/releases", body).json()["released"])
+
+    def releases(self, campaign: str, after: int = 0) -> list[dict[str, Any]]:
+        found = self._get(f"/v1/campaigns/{campaign}/releases", after=after)
+        return list(found.json()["releases"])
+
+    def report(
+        self,
+        campaign: str,
+        format: Literal["json", "csv", "parquet", "html"] = "json",
+        level: float = 0.95,
+        adjusted: bool = False,
+    ) -> bytes:
+        """The report as a file of that format."""
+        found = self._get(
+            f"/v1/campaigns/{campaign}/report", format=format, level=level, adjusted=adjusted
+        )
+        return found.content
+
+    def listen(self, campaign: str, after: int | None = None) -> Iterator[int]:
+        """Each slot as it is released; ends after the last one, or when the server stops."""
+        query = {} if after is None else {"after": after}
+        path = f"/v1/campaigns/{campaign}/stream"
+        try:
+            with self._http.stream("GET", path, params=query, timeout=None) as answer:
+                if answer.is_error:
+                    answer.read()
+                for line in _checked(answer).iter_lines():
+                    if line.startswith("data:"):
+                        yield int(json.loads(line.removeprefix("data:"))["slot"])
+        except httpx.TransportError as error:
+            raise _unreachable(error) from error
+
+    # ---- keys ----------------------------------------------------------------------------------
+
+    def whoami(self) -> dict[str, Any]:
+        return dict(self._get("/v1/whoami").json())
+
+    def create_key(
+        self, role: str, subject: str = "", label: str = "", expires_at: datetime | None = None
+    ) -> dict[str, Any]:
+        """The answer holds the key, this once."""
+        wanted = {
+            "role": role,
+            "subject": subject,
+            "label": label or f"{role} {subject}".strip(),
+            "expires_at": None if expires_at is None else expires_at.isoformat(),
+        }
+        return dict(self._post("/v1/keys", wanted).json())
+
+    def keys(self) -> list[dict[str, Any]]:
+        return list(self._get("/v1/keys").json()["keys"])
+
+    def revoke_key(self, key_id: str) -> None:
+        _checked(self._send("DELETE", f"/v1/keys/{key_id}"))
+
+    def operations(self, hours: int = 24) -> dict[str, Any]:
+        return dict(self._get("/v1/operations", hours=hours).json())
+
+    def _get(self, path: str, **query: Any) -> httpx.Response:
+        return _checked(self._send("GET", path, params=query))
+
+    def _post(self, path: str, content: Mapping[str, Any]) -> httpx.Response:
+        body = json.dumps(content, default=_moment)
+        headers = {"Content-Type": "application/json"}
+        return _checked(self._send("POST", path, content=body, headers=headers))
+
+    def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, path, **more)
+        except httpx.TransportError as error:
+            raise _unreachable(error) from error
+
+
+def _moment(value: object) -> str:
+    """JSON has no moments."""
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    raise TypeError(f"{value!r} cannot be sent as JSON")
+
+
+def _checked(answer: httpx.Response) -> httpx.Response:
+    if not answer.is_error:
+        return answer
+    try:
+        body = answer.json()
+        told = (str(body["title"]), str(body["detail"]), str(body["to_do"]))
+    except (ValueError, KeyError, TypeError):
+        # A proxy in between has its own words.
+        told = (f"HTTP {answer.status_code}", answer.reason_phrase, "Look at what is in between")
+    raise ClientError(answer.status_code, *told)
+
+
+def _unreachable(error: httpx.TransportError) -> ClientError:
+    return ClientError(
+        0, "No answer", f"the server cannot be reached ({error})", "Check its address"
+    )

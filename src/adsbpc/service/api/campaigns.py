@@ -1,0 +1,216 @@
+"""Campaigns: planned, created, listed, read, verified."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Security
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from adsbpc.campaign import plan
+from adsbpc.model.attribution_spec import AttributionSection
+from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.section import Section
+from adsbpc.model.slots import to_moment
+from adsbpc.model.spec import CampaignSection
+from adsbpc.report.formats import promise_object
+from adsbpc.service.access import backend_of, campaign_for, require
+from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.bodies import read_body
+from adsbpc.service.campaigns import Registered
+from adsbpc.service.permissions import Action, allows
+from adsbpc.service.principal import Principal, Role
+from adsbpc.service.problems import Problem
+from adsbpc.service.settings import IngestSection
+
+router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
+
+CampaignId = Annotated[
+    str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a campaign.", alias="campaign")
+]
+_LIMITS = IngestSection(max_body_bytes=1_000_000, max_unpacked_bytes=1_000_000)
+_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+class CampaignContent(Section):
+    """A campaign file without [events], [engine] and [ledger], which are the server's."""
+
+    campaign: CampaignSection
+    attribution: AttributionSection = AttributionSection()
+    privacy: PrivacySection
+    workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
+
+
+class CampaignSummary(BaseModel):
+    """`released` is the newest slot that was; `due` the last that is over for long enough."""
+
+    id: str
+    name: str
+    scope: str
+    advertiser: str
+    start: str
+    slot: str
+    slots: int
+    timezone: str
+    publishers: list[str]
+    metric: str
+    created_at: datetime
+    released: int
+    due: int
+
+
+class CampaignList(BaseModel):
+    campaigns: list[CampaignSummary]
+
+
+class CampaignDetail(CampaignSummary):
+    """`status` and `guarantee` as `adsbpc status --json` and `adsbpc plan --json` print them.
+    `problem` is why the last release failed; operators see it."""
+
+    status: dict[str, Any]
+    guarantee: dict[str, Any]
+    content: dict[str, Any]
+    problem: str = Field(default="")
+
+
+class VerificationResult(BaseModel):
+    verified: bool
+    entries: int
+    head: str
+    problem: str | None
+
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/CampaignContent"}},
+            "application/toml": {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+async def content_of(request: Request) -> dict[str, Any]:
+    """The body as a campaign's content; JSON or TOML."""
+    body = await read_body(request, _LIMITS)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/json", "application/toml"):
+        raise Problem(
+            415, "Unsupported media type", f"The campaign comes as {kind or 'nothing'!r}",
+            "Send Content-Type: application/json or application/toml",
+        )  # fmt: skip
+    try:
+        if kind == "application/toml":
+            return tomllib.loads(body.decode("utf-8"))
+        return _OBJECT.validate_json(body)
+    except (ValidationError, ValueError) as error:
+        told = "is no JSON object" if isinstance(error, ValidationError) else str(error)
+        raise Problem(
+            400, "Bad request", f"The campaign cannot be read: {told}", "Correct it",
+        ) from None  # fmt: skip
+
+
+@router.post(
+    "/plan", summary="Plan a campaign, before any data", openapi_extra=_BODY,
+    responses=problems(409, 413, 415, 422),
+)  # fmt: skip
+async def plan_campaign(request: Request, caller: Caller) -> dict[str, Any]:
+    """The promise, how the budget is split and what errors to expect. Nothing is spent."""
+    content = await content_of(request)
+
+    def planned() -> dict[str, Any]:
+        require(request, caller, Action.PLAN)
+        return plan(backend_of(request).campaigns.spec(content)).to_object()
+
+    return await run_in_threadpool(planned)
+
+
+@router.post(
+    "/campaigns", status_code=201, summary="Create a campaign", openapi_extra=_BODY,
+    responses=problems(409, 413, 415, 422),
+)  # fmt: skip
+async def create_campaign(request: Request, caller: Caller) -> CampaignDetail:
+    """From the same keys as a campaign file. Budget is reserved when its first slot is released."""
+    content = await content_of(request)
+
+    def created() -> CampaignDetail:
+        require(request, caller, Action.CREATE_CAMPAIGN)
+        registered = backend_of(request).campaigns.create(content, caller)
+        return _detail(request, registered, caller)
+
+    return await run_in_threadpool(created)
+
+
+@router.get("/campaigns", summary="List campaigns", responses=problems())
+def list_campaigns(request: Request, caller: Caller) -> CampaignList:
+    """Those that the key may read, the newest first."""
+    require(request, caller, Action.LIST_CAMPAIGNS)
+    return CampaignList(
+        campaigns=[_summary(request, each) for each in readable_campaigns(request, caller)]
+    )
+
+
+def readable_campaigns(request: Request, caller: Principal) -> list[Registered]:
+    found = backend_of(request).campaigns.all()
+    return [each for each in found if allows(caller, Action.READ_CAMPAIGN, each.advertiser)]
+
+
+@router.get("/campaigns/{campaign}", summary="Read a campaign", responses=problems(404, 422))
+def read_campaign(request: Request, caller: Caller, campaign: CampaignId) -> CampaignDetail:
+    """What it measures, what it promises and how far it is."""
+    registered = campaign_for(request, caller, campaign, Action.READ_CAMPAIGN)
+    return _detail(request, registered, caller)
+
+
+@router.get(
+    "/campaigns/{campaign}/verification", summary="Verify the ledger", responses=problems(404, 422)
+)
+def verify_campaign(request: Request, caller: Caller, campaign: CampaignId) -> VerificationResult:
+    """Whether any entry of the scope's ledger, or any published file, was changed."""
+    registered = campaign_for(request, caller, campaign, Action.VERIFY)
+    found = registered.campaign.verify()
+    return VerificationResult(
+        verified=found.problem is None,
+        entries=found.entries,
+        head=found.head,
+        problem=found.problem,
+    )
+
+
+def _summary(request: Request, registered: Registered) -> CampaignSummary:
+    return CampaignSummary(**_summary_fields(request, registered))
+
+
+def _summary_fields(request: Request, registered: Registered) -> dict[str, Any]:
+    backend, campaign = backend_of(request), registered.spec.campaign
+    return {
+        "id": registered.campaign_id,
+        "name": campaign.name,
+        "scope": campaign.scope,
+        "advertiser": campaign.advertiser,
+        "start": campaign.start.isoformat(),
+        "slot": campaign.slot,
+        "slots": campaign.slots,
+        "timezone": campaign.timezone,
+        "publishers": list(campaign.publishers),
+        "metric": campaign.metric,
+        "created_at": to_moment(registered.created_us),
+        "released": backend.campaigns.last_slot(registered),
+        "due": backend.campaigns.due(registered, backend.settings.scheduler.grace),
+    }
+
+
+def _detail(request: Request, registered: Registered, caller: Principal) -> CampaignDetail:
+    sections = ("campaign", "attribution", "privacy", "workload")
+    content = registered.spec.model_dump(mode="json", include=set(sections), exclude_unset=True)
+    return CampaignDetail(
+        **_summary_fields(request, registered),
+        status=registered.campaign.status().to_object(),
+        guarantee=promise_object(registered.campaign.promise),
+        content=content,
+        problem=registered.problem if caller.role is Role.OPERATOR else "",
+    )

@@ -1,0 +1,113 @@
+"""Events: pushed in batches, answered when they are stored for good."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request, Security
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from adsbpc.service.access import backend_of, require
+from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.bodies import JSON, NDJSON, PARQUET, check_body, read_body
+from adsbpc.service.clock import now_us
+from adsbpc.service.intake import Answer, Batch
+from adsbpc.service.permissions import Action
+from adsbpc.service.principal import Principal
+from adsbpc.service.rows import Source
+
+router = APIRouter(prefix="/v1", tags=["events"], dependencies=[Security(bearer)])
+
+_Id = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ImpressionRow(BaseModel):
+    """`publisher_id` may be left out: it is the key's own. `timestamp` has a zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: _Id
+    publisher_id: _Id | None = None
+    advertiser_id: _Id
+    timestamp: AwareDatetime
+    kind: Annotated[str, Field(pattern="^(click|view)$")]
+    event_id: _Id | None = None
+
+
+class ConversionRow(BaseModel):
+    """`advertiser_id` may be left out: it is the key's own. `timestamp` has a zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: _Id
+    advertiser_id: _Id | None = None
+    timestamp: AwareDatetime
+    kind: _Id | None = None
+    value: Annotated[float, Field(ge=0, le=1e15)] | None = None
+    event_id: _Id | None = None
+
+
+ROWS = (ImpressionRow, ConversionRow)
+
+BatchKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$",
+        description="A name for the batch. Sent again with the same one, it counts once.",
+    ),
+]  # fmt: skip
+
+
+def _body(row: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{row.__name__}"}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": {"type": "array", "items": schema}},
+                NDJSON: {"schema": {"type": "string", "description": "One object a line."}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    }
+
+
+@router.post(
+    "/impressions",
+    summary="Push impressions",
+    openapi_extra=_body(ImpressionRow),
+    responses=problems(409, 413, 415, 422),
+)
+async def push_impressions(request: Request, caller: Caller, batch: BatchKey) -> Answer:
+    """A publisher's own. The answer comes when the rows are on the disk, and lists those that were
+    not accepted. `Content-Encoding: gzip` is welcome."""
+    return await _push(request, caller, batch, "impressions", Action.PUSH_IMPRESSIONS)
+
+
+@router.post(
+    "/conversions",
+    summary="Push conversions",
+    openapi_extra=_body(ConversionRow),
+    responses=problems(409, 413, 415, 422),
+)
+async def push_conversions(request: Request, caller: Caller, batch: BatchKey) -> Answer:
+    """An advertiser's own. They belong to the slot in which they arrive here."""
+    return await _push(request, caller, batch, "conversions", Action.PUSH_CONVERSIONS)
+
+
+async def _push(
+    request: Request, caller: Principal, batch_key: str, source: Source, action: Action
+) -> Answer:
+    backend = backend_of(request)
+    await run_in_threadpool(require, request, caller, action, target=source)
+    limits = backend.settings.ingest
+    body = await read_body(request, limits)
+    media_type = request.headers.get("content-type", "")
+    checked = await run_in_threadpool(
+        check_body, body, media_type, source, caller.subject, now_us(backend.clock), limits
+    )
+    return await backend.intake.add(
+        Batch(caller.owner, source, batch_key, sha256(body).hexdigest(), checked)
+    )

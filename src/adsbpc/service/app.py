@@ -1,0 +1,151 @@
+"""The application: routes, the one shape of errors, and what surrounds every request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from adsbpc import __version__
+from adsbpc.errors import (
+    AdsbpcError,
+    BudgetError,
+    PrivacyError,
+    ReleaseError,
+    SpecError,
+    WorkloadError,
+)
+from adsbpc.service.access import SignInNeeded, request_id_of
+from adsbpc.service.api import campaigns, health, ingest, keys, operations, releases
+from adsbpc.service.backend import Backend
+from adsbpc.service.dashboard import routes as dashboard
+from adsbpc.service.dashboard.errors import error_page
+from adsbpc.service.headers import RequestIds, SecurityHeaders
+from adsbpc.service.logs import log_failure, told
+from adsbpc.service.observed import Observed
+from adsbpc.service.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase
+
+_DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
+and every slot attributed conversions per publisher are released with user-level differential
+privacy. Send a key as `Authorization: Bearer adsbpc_...`. Errors are problem details (RFC 9457)
+with `to_do`, the next step."""
+
+_REFUSED = (SpecError, PrivacyError, WorkloadError)
+_CONFLICT = (BudgetError, ReleaseError)
+
+
+def create_app(backend: Backend) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        backend.start()
+        yield
+        await run_in_threadpool(backend.stop)
+
+    app = FastAPI(
+        title="adsbpc",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.backend = backend
+    for module in (ingest, campaigns, releases, keys, operations, health, dashboard):
+        app.include_router(module.router)
+    app.add_exception_handler(Problem, _answer_problem)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(AdsbpcError, _answer_refusal)
+    app.add_exception_handler(SignInNeeded, _answer_sign_in)
+    # The last one added is the outermost.
+    app.add_middleware(Observed, metrics=backend.metrics)
+    app.add_middleware(RequestIds)
+    app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    return app
+
+
+def answer(request: Request, problem: Problem) -> Response:
+    """Problem details for machines, a page for people."""
+    is_page = not request.url.path.startswith("/v1")
+    if is_page and "text/html" in request.headers.get("accept", ""):
+        return error_page(request, problem)
+    details = problem.details(request_id_of(request))
+    return JSONResponse(
+        details.model_dump(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE
+    )
+
+
+async def _answer_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return answer(request, error)
+
+
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # Names and rules only: what was sent is not repeated.
+    told = "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
+        for each in error.errors()[:10]
+    )
+    problem = Problem(
+        422, phrase(422), f"The request does not fit its description: {told[:1000]}",
+        "Compare it with /docs",
+    )  # fmt: skip
+    return answer(request, problem)
+
+
+async def _answer_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problem = Problem(
+        error.status_code, phrase(error.status_code),
+        f"{request.method} {request.url.path[:200]} has no answer here",
+        "Compare it with /docs", dict(error.headers or {}),
+    )  # fmt: skip
+    return answer(request, problem)
+
+
+async def _answer_refusal(request: Request, error: Exception) -> Response:
+    """What the rooms below refuse, in the words that they gave it."""
+    assert isinstance(error, AdsbpcError)
+    if isinstance(error, _REFUSED):
+        problem = Problem(422, phrase(422), str(error), "Correct it and send it again")
+    elif isinstance(error, _CONFLICT):
+        problem = Problem(409, phrase(409), str(error), "Nothing was released or charged")
+    else:
+        # Where files and databases are is for the log.
+        log_failure("request failed", error, request_id=request_id_of(request), problem=told(error))
+        problem = Problem(
+            503, phrase(503), "The server cannot do this now",
+            "Try again later. The operator finds why in the server's log",
+            {"Retry-After": "30"},
+        )  # fmt: skip
+    return answer(request, problem)
+
+
+async def _answer_sign_in(request: Request, _error: Exception) -> Response:
+    return RedirectResponse("/sign-in", 303)
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with errors in the shape that they have here."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        schemas = document["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for model in (ProblemDetails, campaigns.CampaignContent, *ingest.ROWS):
+            described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(described.pop("$defs", {}))
+            schemas[model.__name__] = described
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,106 @@
+"""Everything behind the pages and the API, put together from the settings."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from adsbpc.errors import AdsbpcError, ServiceError
+from adsbpc.ledger.database import Database
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.service.audit import AuditLog
+from adsbpc.service.campaigns import CampaignBook
+from adsbpc.service.clock import Clock, SystemClock
+from adsbpc.service.compaction import compact
+from adsbpc.service.counts import Counts
+from adsbpc.service.event_files import EventFiles
+from adsbpc.service.intake import Intake
+from adsbpc.service.keys import KeyRing
+from adsbpc.service.logs import log_failure
+from adsbpc.service.metrics import Metrics
+from adsbpc.service.rows import SCHEMAS
+from adsbpc.service.scheduler import Scheduler
+from adsbpc.service.sessions import Sessions
+from adsbpc.service.settings import Settings
+from adsbpc.service.store import open_store
+from adsbpc.service.throttle import Throttle
+from adsbpc.service.watch import Watch
+
+
+@dataclass(frozen=True)
+class Backend:
+    settings: Settings
+    clock: Clock
+    store: Database
+    keys: KeyRing
+    sessions: Sessions
+    audit: AuditLog
+    throttle: Throttle
+    files: EventFiles
+    intake: Intake
+    counts: Counts
+    campaigns: CampaignBook
+    scheduler: Scheduler
+    watch: Watch
+    metrics: Metrics
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        self.intake.start()
+        self.scheduler.start()
+        threading.Thread(target=self._tidy, name="compaction", daemon=True).start()
+
+    def stop(self) -> None:
+        """What was accepted is stored, and the slot that is being released is finished."""
+        self.watch.stopping = True
+        self._stopping.set()
+        self.scheduler.stop()
+        self.intake.close()
+
+    def _tidy(self) -> None:
+        """Few large files instead of many small ones, and none that nobody needs."""
+        while not self._stopping.wait(self.settings.ingest.compact_every / MICROSECONDS_PER_SECOND):
+            try:
+                for source in SCHEMAS:
+                    compact(self.files, self.store, source)
+                self.files.sweep()
+            except (AdsbpcError, OSError) as error:
+                log_failure("compaction", error)
+
+
+def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
+    """Open the store and the folders; nothing runs yet. The clock is that of events and slots:
+    keys and sessions end by the system's, whatever a demonstration does."""
+    real = SystemClock()
+    clock = clock or real
+    try:
+        for folder in ("events", "campaigns", "audit"):
+            (settings.data / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ServiceError(
+            f"[service] data = {settings.data}: cannot be created ({error.strerror}). "
+            "Give another folder, or the right to write there"
+        ) from None
+    store = open_store(settings.service.database, settings.data)
+    metrics = Metrics()
+    keys = KeyRing(store, real)
+    files = EventFiles(store, settings.data / "events", clock)
+    book = CampaignBook(store, settings, files, clock)
+    return Backend(
+        settings=settings,
+        clock=clock,
+        store=store,
+        keys=keys,
+        sessions=Sessions(store, keys, real, settings.service.session),
+        audit=AuditLog(settings.data / "audit", real),
+        throttle=Throttle(real),
+        files=files,
+        intake=Intake(
+            store, files, clock, settings.ingest.waiting_batches, settings.scheduler.grace
+        ),
+        counts=Counts(store, clock),
+        campaigns=book,
+        scheduler=Scheduler(store, book, clock, settings.scheduler, metrics),
+        watch=Watch(book),
+        metrics=metrics,
+    )

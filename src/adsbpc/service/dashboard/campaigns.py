@@ -1,0 +1,103 @@
+"""Campaigns at a glance, and the page of one campaign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+from markupsafe import Markup
+
+from adsbpc.errors import AdsbpcError
+from adsbpc.report import sections
+from adsbpc.report.numbers import rounded_up
+from adsbpc.report.timeline import Timeline
+from adsbpc.report.wording import attribution, odds, strength
+from adsbpc.service.access import backend_of, campaign_for, require, signed_in
+from adsbpc.service.backend import Backend
+from adsbpc.service.campaigns import Registered
+from adsbpc.service.dashboard.rendering import page
+from adsbpc.service.dashboard.shown import Glance, body_of, glance_at
+from adsbpc.service.dashboard.states import State, state_of
+from adsbpc.service.logs import log_failure, told
+from adsbpc.service.permissions import Action, allows
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class Card:
+    registered: Registered
+    word: str
+    glance: Glance | None
+    state: State
+
+
+@router.get("/campaigns")
+def list_campaigns(request: Request) -> Response:
+    backend, principal = backend_of(request), signed_in(request)
+    require(request, principal, Action.LIST_CAMPAIGNS)
+    readable = [
+        each
+        for each in backend.campaigns.all()
+        if allows(principal, Action.READ_CAMPAIGN, each.advertiser)
+    ]
+    cards = [_card(backend, each) for each in readable]
+    return page(request, "campaigns.html", principal, cards=cards, may_create=allows(principal, Action.CREATE_CAMPAIGN))
+
+
+def _card(backend: Backend, registered: Registered) -> Card:
+    word = Timeline(registered.spec.grid).word
+    try:
+        glance = glance_at(backend.campaigns, registered)
+    except AdsbpcError as error:
+        # One campaign that cannot be read must not hide the others.
+        log_failure("card failed", error, campaign=registered.campaign_id, problem=told(error))
+        return Card(registered, word, None, State("Cannot be read", "bad", ""))
+    state = state_of(backend, registered, glance.released if glance else 0)
+    return Card(registered, word, glance, state)
+
+
+@router.get("/campaigns/{campaign}")
+def show_campaign(request: Request, campaign: str) -> Response:
+    backend, principal = backend_of(request), signed_in(request)
+    registered = campaign_for(request, principal, campaign, Action.READ_RELEASES)
+    body = body_of(backend.campaigns, registered)
+    released = body.released if body else 0
+    state = state_of(backend, registered, released)
+    common = {
+        "registered": registered,
+        "state": state,
+        "released": released,
+        "is_over": released >= registered.spec.campaign.slots,
+        "may_operate": allows(principal, Action.OPERATE),
+    }
+    if body is None:
+        return page(
+            request, "campaign-waiting.html", principal, **common, **_expected(registered)
+        )
+    return page(request, "campaign.html", principal, **common, body=body)
+
+
+def _expected(registered: Registered) -> dict[str, object]:
+    """What is known before anything is released."""
+    spec, campaign = registered.spec, registered.campaign
+    promise, status = campaign.promise, campaign.status()
+    timeline = Timeline(spec.grid)
+    facts = {
+        "Metric": f"attributed {spec.campaign.metric}",
+        "Period": f"{timeline.period(spec.campaign.slots)} ({spec.campaign.timezone})",
+        "Released": f"no {timeline.word} yet, of {spec.campaign.slots}",
+        "Attribution": attribution(spec.attribution),
+        "Advertiser": spec.campaign.advertiser,
+    }
+    return {
+        "facts": facts,
+        "publishers": spec.campaign.publishers,
+        "gauges": Markup(
+            sections.gauges(registered.scope, status.campaign_budget, status.scope_budget)
+        ),
+        "epsilon": rounded_up(promise.epsilon, 4),
+        "promise": promise,
+        "odds": odds(promise),
+        "strength": strength(promise),
+    }

@@ -1,0 +1,152 @@
+"""What pages show of a campaign's releases: made once, and kept until its scope's ledger moves on.
+
+Every release adds to the ledger, so a page that was made for the newest entry is never stale.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, TypeVar
+
+from markupsafe import Markup
+
+from adsbpc.report import Report
+from adsbpc.report.numbers import amount, budget_texts, interval
+from adsbpc.report.parts import json_in_html, parts_of
+from adsbpc.report.wording import decimals, metric_name
+from adsbpc.service.campaigns import CampaignBook, Registered
+from adsbpc.service.dashboard.sparks import Spark, spark_of
+
+_MOST_GLANCES, _MOST_BODIES = 500, 32
+_FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
+Key = tuple[str, str]
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A campaign on a card. `spread` is the total's interval, in short."""
+
+    released: int
+    total: str
+    spread: str
+    metric: str
+    noisy: bool
+    left: str
+    limit: str
+    spent_percent: float
+    spark: Spark
+
+
+@dataclass(frozen=True)
+class Body:
+    """The report's own parts, with downloads from the server."""
+
+    masthead: Markup
+    cards: Markup
+    data: Markup
+    released: int
+
+
+class Shelf(Generic[Kept]):
+    """Keeps what was asked for last; two who ask at once may both make it."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+
+    def get(self, key: Key, make: Callable[[], Kept]) -> Kept:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return made
+
+
+_glances: Shelf[Glance | None] = Shelf(_MOST_GLANCES)
+_bodies: Shelf[Body | None] = Shelf(_MOST_BODIES)
+
+
+def glance_at(book: CampaignBook, registered: Registered) -> Glance | None:
+    """None before the first release."""
+    key = _key(book, registered)
+    return None if key is None else _glances.get(key, lambda: _made(book, registered, _glance))
+
+
+def body_of(book: CampaignBook, registered: Registered) -> Body | None:
+    """None before the first release."""
+
+    def body(report: Report) -> Body:
+        return _body(report, registered.campaign_id)
+
+    key = _key(book, registered)
+    return None if key is None else _bodies.get(key, lambda: _made(book, registered, body))
+
+
+def _key(book: CampaignBook, registered: Registered) -> Key | None:
+    if not book.ledger.exists():
+        return None
+    return registered.campaign_id, book.ledger.head(registered.scope).hash
+
+
+Made = TypeVar("Made")
+
+
+def _made(
+    book: CampaignBook, registered: Registered, make: Callable[[Report], Made]
+) -> Made | None:
+    # The scope's ledger may have entries of other campaigns only.
+    return make(registered.campaign.report()) if book.last_slot(registered) else None
+
+
+def _glance(report: Report) -> Glance:
+    total, shown = report.standings.everything, decimals(report)
+    if report.has_personal_budgets:
+        # The estimate need not be in the middle of its interval.
+        spread = interval(total.low, total.high, shown)
+    else:
+        spread = f"± {amount(report.lens.reach * total.standard_error, shown)}"
+    budget = report.campaign_budget
+    _, limit, left = budget_texts(budget)
+    return Glance(
+        released=report.newest.slot,
+        total=amount(total.estimate, shown),
+        spread=spread,
+        metric=metric_name(report),
+        noisy=total.noisy,
+        left=left,
+        limit=limit,
+        spent_percent=100 * float(budget.spent / budget.limit) if budget.limit else 100.0,
+        spark=spark_of(report),
+    )
+
+
+def _body(report: Report, campaign_id: str) -> Body:
+    parts = parts_of(report, _downloads(report, campaign_id))
+    return Body(
+        masthead=Markup(parts.masthead),
+        cards=Markup(parts.cards),
+        data=Markup(json_in_html(parts.data)),
+        released=report.newest.slot,
+    )
+
+
+def _downloads(report: Report, campaign_id: str) -> str:
+    links = Markup("").join(
+        Markup('<a class="download" href="/v1/campaigns/{}/report?format={}">{}</a>').format(
+            campaign_id, format, title
+        )
+        for format, title in _FORMATS.items()
+    )
+    label = f"Download all {len(report.rows()):,} cells"
+    return Markup('<div class="downloads" role="group" aria-label="{}">{}</div>').format(
+        label, links
+    )

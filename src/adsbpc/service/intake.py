@@ -1,0 +1,206 @@
+"""Storing batches: all that wait at a moment in one transaction, each answered after it.
+
+Must never: answer before a row is on the disk, store a batch twice, or store a row as arrived in
+a slot that may have been released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adsbpc.errors import ServiceError
+from adsbpc.ledger.database import Database
+from adsbpc.service.batches import (
+    Answer,
+    Batch,
+    BatchId,
+    Plan,
+    Remembered,
+    Settled,
+    settled_before,
+)
+from adsbpc.service.clock import Clock, now_us
+from adsbpc.service.event_files import LOCK, EventFiles
+from adsbpc.service.problems import Problem
+
+__all__ = ["Answer", "Batch", "Intake"]
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_ROWS = 100_000
+_REMEMBERED = 1_000_000
+_ATTEMPTS = 8
+_AGAIN_SECONDS = "1"
+
+
+class Intake:
+    """`waiting` batches may wait, others are sent away. `grace_us` is how long after its end a
+    slot is released: what takes more than half of that is stored as arrived later."""
+
+    def __init__(
+        self, store: Database, files: EventFiles, clock: Clock, waiting: int, grace_us: int
+    ) -> None:
+        self._store, self._files, self._clock = store, files, clock
+        self._limit, self._grace_us = waiting, grace_us
+        self._queue: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._remembered = Remembered(_REMEMBERED)
+        self._writer = threading.Thread(target=self._write, name="intake", daemon=True)
+
+    def start(self) -> None:
+        self._writer.start()
+
+    async def add(self, batch: Batch) -> Answer:
+        """Store a batch and return its answer, or the one that it got before."""
+        waiting = _Waiting(batch)
+        with self._changed:
+            if self._closed:
+                raise _unavailable("the server takes no more batches")
+            if len(self._queue) >= self._limit:
+                raise Problem(
+                    429, "Too many batches", f"{self._limit} batches wait already",
+                    "Send the same batch again, with the same key.",
+                    {"Retry-After": _AGAIN_SECONDS},
+                )  # fmt: skip
+            self._queue.append(waiting)
+            self._changed.notify()
+        return await asyncio.wrap_future(waiting.future)
+
+    def close(self) -> None:
+        """Store what waits, answer it, and take nothing more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._writer.is_alive():
+            self._writer.join()
+
+    def _write(self) -> None:
+        group: list[_Waiting] = []
+        try:
+            while group := self._next():
+                self._settle(group)
+        finally:
+            # Only a mistake in this program leaves any. They must not wait for ever.
+            with self._changed:
+                self._closed = True
+                left = [*group, *self._queue]
+            for waiting in left:
+                if not waiting.future.done():
+                    waiting.future.set_exception(_unavailable("the server cannot store batches"))
+
+    def _next(self) -> list[_Waiting]:
+        """All that wait, up to a number of rows; none when closed."""
+        group: list[_Waiting] = []
+        rows = 0
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closed)
+            while self._queue and (not group or rows + self._queue[0].rows <= _MOST_ROWS):
+                waiting = self._queue.popleft()
+                rows += waiting.rows
+                group.append(waiting)
+        return group
+
+    def _settle(self, group: list[_Waiting]) -> None:
+        # Who hung up by now is not stored; who hangs up later may ask again with the same key.
+        heard = [waiting for waiting in group if waiting.future.set_running_or_notify_cancel()]
+        first: dict[BatchId, Batch] = {}
+        for waiting in heard:
+            first.setdefault(waiting.batch.id, waiting.batch)
+        try:
+            settled = self._stored(first)
+        except (ServiceError, OSError, pa.ArrowException) as error:
+            _LOG.error("%d batches were not stored: %s", len(heard), error)
+            for waiting in heard:
+                waiting.future.set_exception(_unavailable("the batch could not be stored"))
+            return
+        for waiting in heard:
+            batch, found = waiting.batch, settled[waiting.batch.id]
+            if batch.body_hash != found.body_hash:
+                waiting.future.set_exception(_another_body(batch.batch_key))
+            elif batch is not first[batch.id]:
+                waiting.future.set_result(found.answer.model_copy(update={"repeated": True}))
+            else:
+                waiting.future.set_result(found.answer)
+
+    def _stored(self, group: Mapping[BatchId, Batch]) -> dict[BatchId, Settled]:
+        """What each batch is answered, once all of them are stored."""
+        before: dict[BatchId, Settled] = {}
+        for _ in range(_ATTEMPTS):
+            fresh = [batch for batch in group.values() if batch.id not in before]
+            if not fresh:
+                return before
+            plan = Plan(now_us(self._clock), self._remembered)
+            for batch in fresh:
+                plan.add(batch)
+            if self._committed(plan, fresh, before):
+                self._remembered.add(plan.marks)
+                return before | plan.settled
+        raise ServiceError(
+            f"{_ATTEMPTS} attempts to store took longer than half of the grace period each. Give "
+            "the server a faster disk, or set [scheduler] grace to more"
+        )
+
+    def _committed(self, plan: Plan, fresh: list[Batch], before: dict[BatchId, Settled]) -> bool:
+        """Store a plan; or nothing, if it took too long or some batches were stored before, which
+        are added to `before`."""
+        written = [
+            (source, self._files.write(source, table), table)
+            for source, table in plan.tables().items()
+        ]
+        try:
+            with self._store.writing(LOCK) as connection:
+                if not plan.record(connection):
+                    before |= settled_before(connection, fresh)
+                    raise _RolledBackError
+                for source, name, table in written:
+                    advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
+                    advertiser = advertisers[0] if len(advertisers) == 1 else ""
+                    self._files.listed(connection, source, name, advertiser, table.num_rows)
+                passed = now_us(self._clock) - plan.moment_us
+                # The other half of the grace is for the commit. A clock may also be set back.
+                if not 0 <= passed <= self._grace_us // 2:
+                    raise _RolledBackError
+        except _RolledBackError:
+            # Only now: after any other failure the files may be listed all the same.
+            for _, name, _ in written:
+                self._files.discard(name)
+            return False
+        return True
+
+
+class _RolledBackError(Exception):
+    """Nothing of this transaction stays."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    batch: Batch
+    future: Future[Answer] = field(default_factory=Future)
+
+    @property
+    def rows(self) -> int:
+        return int(self.batch.checked.table.num_rows)
+
+
+def _unavailable(why: str) -> Problem:
+    return Problem(
+        503, "Not stored", why, "Send the same batch again, with the same key.",
+        {"Retry-After": _AGAIN_SECONDS},
+    )  # fmt: skip
+
+
+def _another_body(batch_key: str) -> Problem:
+    return Problem(
+        409, "Key used before", f"another body was stored under the key {batch_key!r}",
+        "Send this batch under a key of its own.",
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Which of several servers releases a campaign now.
+
+A lease spares work and decides nothing: the ledger lets a slot be released once, whoever races.
+Leases run by the system's clock, whatever clock the campaigns run by.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from sqlalchemy import select, update
+
+from adsbpc.errors import ServiceError
+from adsbpc.ledger.database import Database
+from adsbpc.model.slots import to_microseconds
+from adsbpc.service.logs import log_failure
+from adsbpc.service.store import campaigns
+
+_SECOND_US = 1_000_000
+LASTS_SECONDS = 60
+
+
+class Leases:
+    def __init__(self, store: Database) -> None:
+        self._store = store
+        self.holder = uuid4().hex
+
+    def holders(self) -> dict[str, str]:
+        """Who holds which campaign now."""
+        wanted = select(campaigns.c.campaign_id, campaigns.c.lease_holder).where(
+            campaigns.c.lease_until_us > _now_us()
+        )
+        with self._store.reading() as connection:
+            return {row.campaign_id: row.lease_holder for row in connection.execute(wanted)}
+
+    @contextmanager
+    def held(self, campaign_id: str) -> Iterator[bool]:
+        """Whether the campaign is ours; it is kept so for as long as the block runs."""
+        if not self._take(campaign_id):
+            yield False
+            return
+        done = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(campaign_id, done), daemon=True)
+        keeper.start()
+        try:
+            yield True
+        finally:
+            done.set()
+            keeper.join()
+            self._set(campaign_id, "", 0)
+
+    def _keep(self, campaign_id: str, done: threading.Event) -> None:
+        while not done.wait(LASTS_SECONDS / 3):
+            try:
+                self._set(campaign_id, self.holder, _now_us() + LASTS_SECONDS * _SECOND_US)
+            except ServiceError as error:
+                log_failure("lease not renewed", error, campaign=campaign_id)
+
+    def _take(self, campaign_id: str) -> bool:
+        now = _now_us()
+        free = (
+            update(campaigns)
+            .where(campaigns.c.campaign_id == campaign_id, campaigns.c.lease_until_us <= now)
+            .values(lease_holder=self.holder, lease_until_us=now + LASTS_SECONDS * _SECOND_US)
+        )
+        with self._store.writing("campaigns") as connection:
+            return connection.execute(free).rowcount == 1
+
+    def _set(self, campaign_id: str, holder: str, until_us: int) -> None:
+        ours = (
+            update(campaigns)
+            .where(campaigns.c.campaign_id == campaign_id, campaigns.c.lease_holder == self.holder)
+            .values(lease_holder=holder, lease_until_us=until_us)
+        )
+        with self._store.writing("campaigns") as connection:
+            connection.execute(ours)
+
+
+def _now_us() -> int:
+    return to_microseconds(datetime.now(UTC))

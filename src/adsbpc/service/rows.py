@@ -1,0 +1,270 @@
+"""What a row of a batch may be, and the verdict of each row that may not.
+
+Must never: let the verdict of a row depend on other rows, or put a user into a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adsbpc.events.schema import Reason
+from adsbpc.model.slots import to_microseconds
+
+Source = Literal["impressions", "conversions"]
+
+MOMENT: Final = pa.timestamp("us", "UTC")
+SCHEMAS: Final[dict[Source, pa.Schema]] = {
+    "impressions": pa.schema(
+        [
+            ("user_id", pa.string()),
+            ("publisher_id", pa.string()),
+            ("advertiser_id", pa.string()),
+            ("timestamp", MOMENT),
+            ("kind", pa.string()),
+            ("event_id", pa.string()),
+        ]
+    ),
+    "conversions": pa.schema(
+        [
+            ("user_id", pa.string()),
+            ("advertiser_id", pa.string()),
+            ("timestamp", MOMENT),
+            ("kind", pa.string()),
+            ("value", pa.float64()),
+            ("event_id", pa.string()),
+        ]
+    ),
+}
+
+# The field that a sender's key speaks for, and what a row of somebody else is told.
+OWNED: Final[dict[Source, tuple[str, str]]] = {
+    "impressions": ("publisher_id", "publisher of another key"),
+    "conversions": ("advertiser_id", "advertiser of another key"),
+}
+
+# A line of a batch that no parser could read.
+UNREADABLE: Final = object()
+
+LONGEST_TEXT: Final = 200
+_LARGEST_VALUE = 1e15
+_AHEAD_US = 5 * 60 * 1_000_000
+_EARLIEST_US = -2_208_988_800_000_000  # 1900
+_LATEST_US = 7_258_118_400_000_000  # 2200
+_SHOWN_NAME = 40
+
+# RFC 3339, and a space for the T as everywhere else in adsbpc. Longer texts than `_WHOLE_MOMENT`
+# have digits beyond the microsecond.
+_CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]+)?"
+_ZONE = r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_CLOCK_PATTERN = re.compile(_CLOCK)
+_ZONED_PATTERN = re.compile(_CLOCK + _ZONE)
+_WHOLE_MOMENT = len("2026-03-01T12:00:00.123456Z")
+
+# What JSON may carry in each field, beside null.
+_JSON_TYPES: Final[dict[Source, dict[str, tuple[type, ...]]]] = {
+    source: {name: (int, float) if name == "value" else (str,) for name in schema.names}
+    for source, schema in SCHEMAS.items()
+}
+_ABSENT: Final[dict[str, str]] = {
+    "user_id": Reason.NO_USER,
+    "publisher_id": Reason.NO_PUBLISHER,
+    "advertiser_id": "no advertiser",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A batch after the checks: `table` holds the good rows in their order, `quarantined` the
+    reasons of the others by their number in the batch, which starts at 0."""
+
+    source: Source
+    rows: int
+    table: pa.Table
+    quarantined: dict[int, str]
+
+
+def check_rows(rows: list[Any], source: Source, subject: str, now_us: int) -> Checked:
+    """Check parsed JSON. `subject` is the publisher or advertiser that sends it."""
+    columns, reasons = _columns(rows, source)
+    return _judge(columns, reasons, len(rows), source, subject, now_us)
+
+
+def check_table(
+    table: pa.Table, reasons: dict[int, str], source: Source, subject: str, now_us: int
+) -> Checked:
+    """Check columns of the right types (text timestamps are parsed here); `reasons` are those of
+    rows that are known to be bad already."""
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return _judge(columns, dict(reasons), table.num_rows, source, subject, now_us)
+
+
+def counted_reason(reason: str) -> str:
+    """What a reason is counted under: without the part that a sender made up."""
+    return reason.partition(":")[0]
+
+
+def _columns(rows: list[Any], source: Source) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """Columns with a row for each of `rows`; one of the wrong shape gets a reason, and nulls."""
+    if set(map(type, rows)) <= {dict}:
+        try:
+            columns = _converted(rows, source)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            pass
+        else:
+            present = sum(len(rows) - column.null_count for column in columns.values())
+            # A key more than there are values: an unknown field, or a null.
+            if present == sum(map(len, rows)):
+                return columns, {}
+    reasons: dict[int, str] = {}
+    shaped = []
+    for number, row in enumerate(rows):
+        reason = _misshapen(row, source)
+        if reason is not None:
+            reasons[number] = reason
+        shaped.append({} if reason else row)
+    return _converted(shaped, source), reasons
+
+
+def _converted(rows: list[dict[str, Any]], source: Source) -> dict[str, pa.Array]:
+    texts = pa.struct([(name, pa.string()) for name in SCHEMAS[source].names if name != "value"])
+    found = pa.array(rows, texts)
+    columns = dict(zip(texts.names, found.flatten(), strict=True))
+    if source == "conversions":
+        values = [row.get("value") for row in rows]
+        # Truth values would pass for 0 and 1.
+        if bool in set(map(type, values)):
+            raise pa.ArrowTypeError("a truth value is no number")
+        columns["value"] = pa.array(values, pa.float64())
+    return columns
+
+
+def _misshapen(row: Any, source: Source) -> str | None:
+    if row is UNREADABLE:
+        return "not valid JSON"
+    if not isinstance(row, dict):
+        return "not a JSON object"
+    types = _JSON_TYPES[source]
+    for name, value in row.items():
+        if name not in types:
+            return f"unknown field: {name[:_SHOWN_NAME]}"
+        if value is None or (type(value) is str and name != "value"):
+            continue
+        # A truth value is an integer to Python, and no amount.
+        if not isinstance(value, types[name]) or isinstance(value, bool):
+            if name == "timestamp":
+                return str(Reason.BAD_TIMESTAMP)
+            return f"{name} is not {'a number' if name == 'value' else 'text'}"
+        if isinstance(value, int) and abs(value) > _LARGEST_VALUE:
+            return str(Reason.BAD_VALUE)
+    return None
+
+
+class _Verdicts:
+    """Reasons by row; the first rule that finds a row bad gives it its reason."""
+
+    def __init__(self, reasons: dict[int, str]) -> None:
+        self.reasons = reasons
+
+    def rule(self, bad: pa.Array, reason: str) -> None:
+        """Rows where `bad` holds; a null there holds nothing."""
+        if bad.true_count:
+            for number in pc.indices_nonzero(bad.fill_null(False)).to_pylist():
+                self.reasons.setdefault(number, reason)
+
+    def text(self, name: str, column: pa.Array) -> None:
+        """A text of 1 to 200 characters; absent only where the field is optional."""
+        absent = _ABSENT.get(name)
+        if absent and column.null_count:
+            self.rule(column.is_null(), absent)
+        sizes = pc.min_max(pc.binary_length(column))
+        if sizes["min"].as_py() == 0:
+            self.rule(pc.equal(pc.binary_length(column), 0), absent or f"{name} is empty")
+        if (sizes["max"].as_py() or 0) > LONGEST_TEXT:
+            longer = pc.greater(pc.utf8_length(column), LONGEST_TEXT)
+            self.rule(longer, f"{name} is longer than {LONGEST_TEXT} characters")
+        data = column.buffers()[2]
+        if data is not None and b"\0" in data.to_pybytes():
+            self.rule(pc.match_substring(column, "\0"), f"{name} holds a NUL character")
+
+
+def _judge(
+    columns: dict[str, pa.Array],
+    reasons: dict[int, str],
+    count: int,
+    source: Source,
+    subject: str,
+    now_us: int,
+) -> Checked:
+    verdicts = _Verdicts(reasons)
+    verdicts.text("user_id", columns["user_id"])
+    columns["timestamp"] = _moments(columns["timestamp"], now_us, verdicts)
+    owned, foreign = OWNED[source]
+    columns[owned] = columns[owned].fill_null(subject)
+    verdicts.rule(pc.not_equal(columns[owned], subject), foreign)
+    if source == "impressions":
+        verdicts.text("advertiser_id", columns["advertiser_id"])
+        known = pc.is_in(columns["kind"], value_set=pa.array(["click", "view"]))
+        verdicts.rule(pc.invert(known), str(Reason.UNKNOWN_KIND))
+    else:
+        verdicts.text("kind", columns["kind"])
+        # Not a number compares as false with everything.
+        allowed = pc.and_(
+            pc.greater_equal(columns["value"], 0), pc.less_equal(columns["value"], _LARGEST_VALUE)
+        )
+        verdicts.rule(pc.invert(allowed), str(Reason.BAD_VALUE))
+    verdicts.text("event_id", columns["event_id"])
+
+    schema = SCHEMAS[source]
+    table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    if reasons:
+        good = [number for number in range(count) if number not in reasons]
+        table = table.take(pa.array(good, pa.int64()))
+    return Checked(source, count, table, dict(sorted(reasons.items())))
+
+
+def _moments(column: pa.Array, now_us: int, verdicts: _Verdicts) -> pa.Array:
+    """A column of texts or of moments as moments; null where there is none."""
+    moments = column if pa.types.is_timestamp(column.type) else _parsed(column, verdicts)
+    counts = moments.cast(pa.int64())
+    extremes = pc.min_max(counts)
+    first, last = extremes["min"].as_py(), extremes["max"].as_py()
+    if moments.null_count:
+        verdicts.rule(moments.is_null(), str(Reason.BAD_TIMESTAMP))
+    if first is not None and (first < _EARLIEST_US or last >= min(_LATEST_US, now_us + _AHEAD_US)):
+        outside = pc.or_(pc.less(counts, _EARLIEST_US), pc.greater_equal(counts, _LATEST_US))
+        verdicts.rule(outside, str(Reason.BAD_TIMESTAMP))
+        verdicts.rule(pc.greater(counts, now_us + _AHEAD_US), "timestamp is in the future")
+    return moments
+
+
+def _parsed(texts: pa.Array, verdicts: _Verdicts) -> pa.Array:
+    zoned = pc.match_substring_regex(texts, f"^{_CLOCK}{_ZONE}$")
+    if zoned.true_count == len(texts):
+        cut = texts
+        if (pc.max(pc.utf8_length(texts)).as_py() or 0) > _WHOLE_MOMENT:
+            cut = pc.replace_substring_regex(texts, r"(\.[0-9]{6})[0-9]+", r"\1")
+        try:
+            return cut.cast(MOMENT)
+        except pa.ArrowInvalid:
+            pass
+    moments = []
+    for number, text in enumerate(texts.to_pylist()):
+        moments.append(None if text is None else _moment(text))
+        if text is not None and _CLOCK_PATTERN.fullmatch(text):
+            verdicts.reasons.setdefault(number, "timestamp without a zone")
+    return pa.array(moments, pa.int64()).cast(MOMENT)
+
+
+def _moment(text: str) -> int | None:
+    if not _ZONED_PATTERN.fullmatch(text):
+        return None
+    try:
+        return to_microseconds(datetime.fromisoformat(text))
+    except ValueError:
+        return None

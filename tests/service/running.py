@@ -1,0 +1,74 @@
+"""A real server on a real port, in a thread, with keys for whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adsbpc import Client
+from adsbpc.service.backend import Backend, open_backend
+from adsbpc.service.clock import Clock
+from adsbpc.service.principal import Role
+from adsbpc.service.server import serving
+from adsbpc.service.settings import Settings
+
+
+def settings_in(directory: Path, **sections: dict[str, Any]) -> Settings:
+    """Quick to look, with a free port."""
+    sections = {
+        "service": {"port": 0, "data": "data"},
+        "scheduler": {"every": "1s", "grace": "1m"},
+        **sections,
+    }
+    return Settings.model_validate({**sections, "directory": directory})
+
+
+@dataclass
+class Running:
+    backend: Backend
+    url: str
+    clients: list[Client] = field(default_factory=list)
+
+    def key(self, role: str, subject: str = "") -> str:
+        return self.backend.keys.create(Role(role), subject, f"test {role}", None)[1]
+
+    def client(self, role: str, subject: str = "") -> Client:
+        self.clients.append(Client(self.url, self.key(role, subject), attempts=1))
+        return self.clients[-1]
+
+
+@contextmanager
+def running(settings: Settings, clock: Clock | None = None) -> Iterator[Running]:
+    """Up until the block ends; stopped gracefully."""
+    backend = open_backend(settings, clock)
+    with serving(backend) as url:
+        found = Running(backend, url)
+        try:
+            yield found
+        finally:
+            for client in found.clients:
+                client.close()
+
+
+def content(**campaign: Any) -> dict[str, Any]:
+    """A campaign of three days, for the API."""
+    return {
+        "campaign": {
+            "name": "spring",
+            "scope": "acme",
+            "advertiser": "Ad-1",
+            "start": "2026-03-01",
+            "slots": 3,
+            "publishers": ["P-1", "P-2"],
+            **campaign,
+        },
+        "attribution": {"model": "last_touch"},
+        "privacy": {
+            "rho": 1.0,
+            "mechanism": "adsbpc",
+            "adsbpc": {"bounds": "fixed", "bound": 2},
+        },
+    }
