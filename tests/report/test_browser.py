@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,37 +9,22 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from adsbpc.report import Report
+from tests.report.browsing import ARTEFACTS, launched
 from tests.report.releases import MadeUp
 from tests.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-_ARTEFACTS = Path(__file__).parent.parent.parent / "test-artefacts"
-_ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 _DESKTOP, _PHONE, _NARROWEST = (1200, 900), (390, 844), (360, 640)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on the PATH: the page is NOT TESTED in a browser. Install it")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+    with launched() as opened:
         yield opened
-        opened.close()
 
 
 @dataclass
@@ -126,8 +110,8 @@ def test_the_page_draws_and_fits(
     opened = reader.open(MadeUp().report(), size, scheme)
     _assert_drawn(opened.page, charts=1 + 7)
     assert opened.page.locator("#chart-trend .mark-line path").count() == 6
-    _ARTEFACTS.mkdir(exist_ok=True)
-    opened.page.screenshot(path=_ARTEFACTS / name, full_page=True)
+    ARTEFACTS.mkdir(exist_ok=True)
+    opened.page.screenshot(path=ARTEFACTS / name, full_page=True)
     _assert_well_behaved(opened)
 
 

@@ -7,12 +7,12 @@ import re
 from base64 import b64encode
 from datetime import date
 from hashlib import sha256
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from adsbpc.report import page
+from tests.report.outline import Outline
 from tests.report.releases import MadeUp
 
 HOSTILE = (
@@ -26,40 +26,8 @@ HOSTILE = (
 )
 
 
-class _Outline(HTMLParser):
-    """Every tag with its attributes, the ids, and what stands in scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.text: list[str] = []
-        self._in_script = False
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._in_script = tag == "script"
-        if self._in_script:
-            self.scripts.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_script = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_script:
-            self.scripts[-1] += data
-        else:
-            self.text.append(data)
-
-    @property
-    def words(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.text))
-
-
 def test_sections_stand_in_order() -> None:
-    words = _Outline(MadeUp().report().to_html()).words
+    words = Outline(MadeUp().report().to_html()).words
     order = [
         "spring-shoes",
         "4,992 ± 160 attributed conversions so far; search leads with 36%.",
@@ -87,9 +55,9 @@ def test_sections_stand_in_order() -> None:
 @pytest.mark.parametrize("fitted", [{}, {"model": "shapley", "fit_slot": 7}], ids=["plain", "fit"])
 def test_hostile_names_stay_text(fitted: dict[str, Any]) -> None:
     names = tuple(f"p{k}" for k in range(7))
-    plain = _Outline(MadeUp(names, **fitted).report().to_html())
+    plain = Outline(MadeUp(names, **fitted).report().to_html())
     made = MadeUp(HOSTILE, name="</title><script>alert(0)</script>", **fitted)
-    hostile = _Outline(made.report().to_html())
+    hostile = Outline(made.report().to_html())
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
     for (_, expected), (_, found) in zip(plain.tags, hostile.tags, strict=True):
         assert found.keys() == expected.keys()
@@ -109,7 +77,7 @@ def test_a_publisher_named_like_a_script_is_compared_as_text() -> None:
 
 
 def test_only_scripts_of_the_package_may_run() -> None:
-    outline = _Outline(MadeUp(released=1).report().to_html())
+    outline = Outline(MadeUp(released=1).report().to_html())
     metas = [attrs for tag, attrs in outline.tags if tag == "meta"]
     policy = next(m["content"] for m in metas if m.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
@@ -124,7 +92,7 @@ def test_only_scripts_of_the_package_may_run() -> None:
 
 
 def test_nothing_is_fetched() -> None:
-    outline = _Outline(MadeUp().report().to_html())
+    outline = Outline(MadeUp().report().to_html())
     targets = [
         value for _, attrs in outline.tags for key, value in attrs.items() if key in ("src", "href")
     ]
@@ -134,13 +102,13 @@ def test_nothing_is_fetched() -> None:
 
 
 def test_one_release() -> None:
-    words = _Outline(MadeUp(released=1).report().to_html()).words
+    words = Outline(MadeUp(released=1).report().to_html()).words
     assert "1 March 2026 (Europe/Berlin)" in words
     assert "day 1 of 31" in words
 
 
 def test_many_publishers() -> None:
-    outline = _Outline(MadeUp(tuple(f"p{k:03d}" for k in range(199))).report().to_html())
+    outline = Outline(MadeUp(tuple(f"p{k:03d}" for k in range(199))).report().to_html())
     assert "The 8 largest of 200 publishers are drawn; all are in the table." in outline.words
     assert "192 smaller publishers are in the table." in outline.words
     assert len([tag for tag, _ in outline.tags if tag == "tr"]) == 1 + 200 + 1
@@ -149,14 +117,14 @@ def test_many_publishers() -> None:
 
 def test_more_cells_than_a_page_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_MOST_CELLS_IN_PAGE", 100)
-    outline = _Outline(MadeUp().report().to_html())
+    outline = Outline(MadeUp().report().to_html())
     assert "217 cells are too many for a page: ask for CSV or Parquet." in outline.words
     assert json.loads(outline.scripts[0])["csv"] == ""
 
 
 def test_hours_with_a_clock_change() -> None:
     made = MadeUp(slot="1h", slots=48, released=48, start=date(2026, 3, 28))
-    outline = _Outline(made.report().to_html())
+    outline = Outline(made.report().to_html())
     assert "28 March 2026, 00:00 to 30 March 2026, 01:00 (Europe/Berlin)" in outline.words
     assert "Hour by hour" in outline.words
     data = json.loads(outline.scripts[0])
@@ -169,13 +137,13 @@ def test_hours_with_a_clock_change() -> None:
 
 
 def test_a_long_campaign_draws_its_newest_bars() -> None:
-    outline = _Outline(MadeUp(slots=100, released=100).report().to_html())
+    outline = Outline(MadeUp(slots=100, released=100).report().to_html())
     assert "The newest 62 of 100 days are drawn." in outline.words
     assert len(json.loads(outline.scripts[0])["bars"][0]["data"]["values"]) == 62
 
 
 def test_noise_alone() -> None:
-    words = _Outline(MadeUp(volume=0.1, scale=20).report().to_html()).words
+    words = Outline(MadeUp(volume=0.1, scale=20).report().to_html()).words
     assert "which cannot be told from nothing yet" in words
     assert "Shares are not shown yet" in words
     assert "~ marks what cannot be told from nothing at 95%" in words
@@ -183,14 +151,14 @@ def test_noise_alone() -> None:
 
 def test_money() -> None:
     made = MadeUp(metric="value", value_cap=500.0, volume=9000, scale=900, bounds=(1, 2))
-    words = _Outline(made.report().to_html()).words
+    words = Outline(made.report().to_html()).words
     assert "attributed value so far" in words
     assert "at most 1 to 2 conversions of 500.00 each a day, depending on the day." in words
 
 
 def test_personal_budgets() -> None:
     report = MadeUp(mechanism="personal-budget").report()
-    words = _Outline(report.to_html()).words
+    words = Outline(report.to_html()).words
     assert (
         "Each band holds the total before cutting and noise with 95% confidence, if all publishers "
         "are cut alike." in words
@@ -207,7 +175,7 @@ def test_personal_budgets() -> None:
 
 
 def test_bounds_say_nothing_of_budgets_per_person() -> None:
-    words = _Outline(MadeUp().report().to_html()).words
+    words = Outline(MadeUp().report().to_html()).words
     assert "Each band holds the total before noise with 95% confidence." in words
     assert "intervals do not include that: they cover the noise only." in words
     assert "Upper ends" not in words
@@ -216,7 +184,7 @@ def test_bounds_say_nothing_of_budgets_per_person() -> None:
 
 def test_models_compared() -> None:
     made = MadeUp(("big", "small"), model="shapley", fit_slot=7, compared=("shapley", "logistic"))
-    outline = _Outline(made.report().to_html())
+    outline = Outline(made.report().to_html())
     words = outline.words
     places = [words.find(title) for title in ("Who contributed", "Models compared", "Download all")]
     assert -1 < places[0] < places[1] < places[2]
@@ -235,12 +203,12 @@ def test_models_compared() -> None:
 def test_sure_shares_have_more_digits() -> None:
     made = MadeUp(("big",), model="shapley", fit_slot=7, share_error=0.002)
     share = made.fit.comparison[0].share
-    assert f"{100 * share:.1f}% ± 0.4" in _Outline(made.report().to_html()).words
+    assert f"{100 * share:.1f}% ± 0.4" in Outline(made.report().to_html()).words
 
 
 def test_the_model_in_use_need_not_be_among_those_compared() -> None:
     made = MadeUp(model="shapley_ordered", fit_slot=7)
-    outline = _Outline(made.report().to_html())
+    outline = Outline(made.report().to_html())
     assert "Shapley in order, the model in use, does not follow from these counts." in outline.words
     assert "upright line" not in outline.words
     assert "used-line" not in {attrs.get("class") for _, attrs in outline.tags}
@@ -248,7 +216,7 @@ def test_the_model_in_use_need_not_be_among_those_compared() -> None:
 
 def test_models_of_the_largest_publishers_are_compared() -> None:
     made = MadeUp(tuple(f"p{k:02d}" for k in range(40)), model="markov", fit_slot=7)
-    outline = _Outline(made.report().to_html())
+    outline = Outline(made.report().to_html())
     assert "33 smaller publishers are in the JSON format." in outline.words
     figures = [attrs for tag, attrs in outline.tags if tag == "figure"]
     # One for all publishers, eight day by day, eight with models.
@@ -266,13 +234,13 @@ def test_models_of_the_largest_publishers_are_compared() -> None:
     ids=["plain", "not yet", "file", "nothing to compare"],
 )
 def test_no_models_are_compared_without_a_comparison(made: MadeUp) -> None:
-    outline = _Outline(made.report().to_html())
+    outline = Outline(made.report().to_html())
     assert "Models compared" not in outline.words
     assert "models-title" not in {attrs.get("id") for _, attrs in outline.tags}
 
 
 def test_budgets_can_be_read_by_a_screen_reader() -> None:
-    outline = _Outline(MadeUp().report().to_html())
+    outline = Outline(MadeUp().report().to_html())
     meters = [attrs for _, attrs in outline.tags if attrs.get("role") == "meter"]
     assert [meter["aria-valuetext"] for meter in meters] == ["0.9 of 1 spent", "1.9 of 3 spent"]
     assert [meter["aria-valuenow"] for meter in meters] == ["0.9", "1.9"]
@@ -283,6 +251,6 @@ def test_budgets_can_be_read_by_a_screen_reader() -> None:
     [("spring-shoes", "spring-shoes"), ("../a/b", "a-b"), ("💥", "campaign"), ("a b", "a-b")],
 )
 def test_the_download_has_a_harmless_name(name: str, expected: str) -> None:
-    outline = _Outline(MadeUp(name=name, released=2).report().to_html())
+    outline = Outline(MadeUp(name=name, released=2).report().to_html())
     link = next(attrs for _, attrs in outline.tags if attrs.get("id") == "download")
     assert link["download"] == f"{expected}-day-2.csv"

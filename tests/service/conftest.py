@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from adsbpc.service.store import open_store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    if request.param == "sqlite":
-        return open_store("service.sqlite", tmp_path)
-    return open_store(str(request.getfixturevalue("postgresql_database")), tmp_path)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    location = "service.sqlite"
+    if request.param == "postgresql":
+        location = str(request.getfixturevalue("postgresql_database"))
+    opened = open_store(location, tmp_path)
+    yield opened
+    opened.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,18 @@ class Running:
 
     def key(self, role: str, subject: str = "") -> str:
         return self.backend.keys.create(Role(role), subject, f"test {role}", None)[1]
+
+    def wait_for(self, campaign: str, slot: int, seconds: float = 60) -> None:
+        """Until the scheduler has released a slot; a failure is told instead of waited for."""
+        ends = time.monotonic() + seconds
+        while True:
+            registered = self.backend.campaigns.get(campaign)
+            assert registered is not None
+            if self.backend.campaigns.last_slot(registered) >= slot:
+                return
+            assert not registered.problem, registered.problem
+            assert time.monotonic() < ends, f"slot {slot} is not released"
+            time.sleep(0.02)
 
     def client(self, role: str, subject: str = "") -> Client:
         self.clients.append(Client(self.url, self.key(role, subject), attempts=1))

@@ -44,12 +44,12 @@ def made_up_days() -> list[tuple[list[Row], list[Row]]]:
                         }
                     )
             if rng.random() < 0.5:
-                late = timedelta(minutes=rng.randrange(1_400)) if day and rng.random() < 0.3 else 0
+                late = timedelta(minutes=rng.randrange(1_400) if day and rng.random() < 0.3 else 0)
                 conversions.append(
                     {
                         "user_id": f"u{user}",
                         "advertiser_id": "Ad-1",
-                        "timestamp": began + timedelta(minutes=1_200) - (late or timedelta()),
+                        "timestamp": began + timedelta(minutes=1_200) - late,
                         "event_id": f"order-{day}-{user}",
                     }
                 )
@@ -79,6 +79,7 @@ def play(
         pushed[0].extend(impressions)
         pushed[1].extend({**row, "arrived_at": clock.moment} for row in conversions)
         clock.moment = START + (day + 1) * DAY + timedelta(minutes=2)
+        server.wait_for(campaign, day + 1)
         assert next(advertiser.listen(campaign, after=day)) == day + 1
     return campaign, *pushed
 

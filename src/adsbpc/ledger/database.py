@@ -76,6 +76,8 @@ class Database:
             self._engine = sqlalchemy.create_engine(
                 self._url,
                 poolclass=QueuePool if schema.pooled else NullPool,
+                # What is stored must not stand in messages.
+                hide_parameters=True,
                 # A database that was started anew meanwhile is connected to again.
                 **({"pool_pre_ping": True, "max_overflow": 50} if schema.pooled else {}),
             )
@@ -128,6 +130,10 @@ class Database:
                 text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
                 {"name": f"adsbpc:{name}"},
             )
+
+    def close(self) -> None:
+        """Give back connections that were kept open; the database may be used again."""
+        self._engine.dispose()
 
     def bring_up_to_date(self) -> None:
         """Create the tables, or carry them from an older schema to the newest."""

@@ -32,7 +32,8 @@ def backend_of(request: Request) -> Backend:
 def address_of(request: Request) -> str:
     """Of the client; behind a proxy, as the nearest one saw it."""
     if backend_of(request).settings.service.trust_proxy:
-        forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        # Of several the last is the proxy's own; a client may have sent the others.
+        forwarded = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
         if forwarded:
             return forwarded
     return request.client.host if request.client else ""
@@ -44,9 +45,12 @@ def request_id_of(request: Request) -> str:
 
 def principal_of(request: Request) -> Principal:
     """Whose key, or whose session, the request carries."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        return _by_key(request, header)
+    headers = request.headers.getlist("authorization")
+    if len(headers) > 1:
+        # Whoever stands in between might have looked at the other one.
+        raise _unknown(request, "there are two keys")
+    if headers:
+        return _by_key(request, headers[0])
     principal = session_of(request)
     if principal is None:
         raise _unknown(request, "no key")

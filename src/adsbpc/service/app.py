@@ -24,6 +24,7 @@ from adsbpc.errors import (
 )
 from adsbpc.service.access import SignInNeeded, request_id_of
 from adsbpc.service.api import campaigns, health, ingest, keys, operations, releases
+from adsbpc.service.api.sent import unfit
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import routes as dashboard
 from adsbpc.service.dashboard.errors import error_page
@@ -31,6 +32,7 @@ from adsbpc.service.headers import RequestIds, SecurityHeaders
 from adsbpc.service.logs import log_failure, told
 from adsbpc.service.observed import Observed
 from adsbpc.service.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase
+from adsbpc.service.unread import Unread
 
 _DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
 and every slot attributed conversions per publisher are released with user-level differential
@@ -39,6 +41,8 @@ with `to_do`, the next step."""
 
 _REFUSED = (SpecError, PrivacyError, WorkloadError)
 _CONFLICT = (BudgetError, ReleaseError)
+# Bodies that the routes read themselves.
+_SENT = (campaigns.CampaignContent, keys.KeyRequest, releases.ReleaseRequest, *ingest.ROWS)
 
 
 def create_app(backend: Backend) -> FastAPI:
@@ -66,6 +70,7 @@ def create_app(backend: Backend) -> FastAPI:
     app.add_exception_handler(SignInNeeded, _answer_sign_in)
     # The last one added is the outermost.
     app.add_middleware(Observed, metrics=backend.metrics)
+    app.add_middleware(Unread)
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
@@ -90,16 +95,7 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # Names and rules only: what was sent is not repeated.
-    told = "; ".join(
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
-        for each in error.errors()[:10]
-    )
-    problem = Problem(
-        422, phrase(422), f"The request does not fit its description: {told[:1000]}",
-        "Compare it with /docs",
-    )  # fmt: skip
-    return answer(request, problem)
+    return answer(request, unfit(error.errors()))
 
 
 async def _answer_http(request: Request, error: Exception) -> Response:
@@ -143,7 +139,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas = document["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
-        for model in (ProblemDetails, campaigns.CampaignContent, *ingest.ROWS):
+        for model in (ProblemDetails, *_SENT):
             described = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(described.pop("$defs", {}))
             schemas[model.__name__] = described

@@ -56,6 +56,7 @@ class Backend:
         self._stopping.set()
         self.scheduler.stop()
         self.intake.close()
+        self.store.close()
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""

@@ -171,8 +171,8 @@ class Plan:
             conversions = found["conversions"]
             # A sender's clock may be ahead of ours; nothing arrives before it happens.
             arrived = pc.max_element_wise(
-                conversions["timestamp"], pa.scalar(self.moment_us, MOMENT)
-            )
+                conversions["timestamp"].cast(pa.int64()), pa.scalar(self.moment_us, pa.int64())
+            ).cast(MOMENT)
             found["conversions"] = conversions.append_column("arrived_at", arrived)
         return found
 

@@ -39,7 +39,7 @@ _PLAIN: Final[dict[Source, pyarrow.json.ParseOptions]] = {
     )
     for source, schema in SCHEMAS.items()
 }
-_parse = partial(from_json, allow_inf_nan=False, cache_strings="keys")
+_parse = partial(from_json, cache_strings="keys")
 
 
 async def read_body(request: Request, limits: IngestSection) -> bytes:
@@ -140,9 +140,10 @@ def _plain_lines(body: bytes, source: Source, most: int) -> pa.Table | None:
     """The rows of a batch without any fault of shape, by a parser that makes no Python objects;
     None if it finds one, as it cannot say in which row."""
     signs = np.frombuffer(body, np.uint8)
-    breaks = np.flatnonzero(signs == ord("\n"))
-    if len(breaks) >= most:
+    is_break = signs == ord("\n")
+    if np.count_nonzero(is_break) >= most:
         raise _too_many(most)
+    breaks = np.flatnonzero(is_break)
     # Nothing in a row starts with a brace, so that every line starts a row: as many rows as lines
     # means one row a line.
     if not body.startswith(b"{") or not (signs[breaks + 1] == ord("{")).all():

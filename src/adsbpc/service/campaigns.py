@@ -7,6 +7,7 @@ no key of a campaign may name a file of the server.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -17,7 +18,7 @@ from sqlalchemy import Row, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from adsbpc.campaign import Campaign, start
-from adsbpc.errors import SpecError
+from adsbpc.errors import ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import CampaignSpec, spec_of
@@ -25,6 +26,7 @@ from adsbpc.model.slots import to_microseconds
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import EventFiles
 from adsbpc.service.principal import Principal
+from adsbpc.service.rows import Source
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
@@ -37,6 +39,7 @@ _FILES = (
     ("privacy", "personal_budget", "previous"),
 )
 _WHERE = "the campaign"
+_ID = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class CampaignBook:
             return [self._registered(row) for row in connection.execute(wanted)]
 
     def get(self, campaign_id: str) -> Registered | None:
+        if not _ID.fullmatch(campaign_id):
+            return None
         wanted = select(campaigns).where(campaigns.c.campaign_id == campaign_id)
         with self._store.reading() as connection:
             row = connection.execute(wanted).one_or_none()
@@ -158,8 +163,19 @@ class CampaignBook:
     def prepare(self, registered: Registered) -> None:
         """Say which files hold the campaign's events, as of now."""
         directory, events = self._settings.data, registered.spec.events
-        self._files.manifest("impressions", registered.advertiser, directory / events.impressions)
-        self._files.manifest("conversions", registered.advertiser, directory / events.conversions)
+        sources: tuple[tuple[Source, str], ...] = (
+            ("impressions", events.impressions), ("conversions", events.conversions),
+        )  # fmt: skip
+        for source, name in sources:
+            path = directory / name
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._files.manifest(source, registered.advertiser, path)
+            except OSError as error:
+                raise ServiceError(
+                    f"{path}: the list of event files cannot be written ({error.strerror}). Free "
+                    "some space, or give adsbpc the right to write there"
+                ) from None
 
     def due(self, registered: Registered, grace_us: int) -> int:
         """The last slot that is over for long enough."""

@@ -113,11 +113,11 @@ class Intake:
     def _settle(self, group: list[_Waiting]) -> None:
         # Who hung up by now is not stored; who hangs up later may ask again with the same key.
         heard = [waiting for waiting in group if waiting.future.set_running_or_notify_cancel()]
-        first: dict[BatchId, Batch] = {}
+        first: dict[BatchId, _Waiting] = {}
         for waiting in heard:
-            first.setdefault(waiting.batch.id, waiting.batch)
+            first.setdefault(waiting.batch.id, waiting)
         try:
-            settled = self._stored(first)
+            settled = self._stored({key: waiting.batch for key, waiting in first.items()})
         except (ServiceError, OSError, pa.ArrowException) as error:
             _LOG.error("%d batches were not stored: %s", len(heard), error)
             for waiting in heard:
@@ -127,7 +127,7 @@ class Intake:
             batch, found = waiting.batch, settled[waiting.batch.id]
             if batch.body_hash != found.body_hash:
                 waiting.future.set_exception(_another_body(batch.batch_key))
-            elif batch is not first[batch.id]:
+            elif waiting is not first[batch.id]:
                 waiting.future.set_result(found.answer.model_copy(update={"repeated": True}))
             else:
                 waiting.future.set_result(found.answer)
@@ -142,17 +142,18 @@ class Intake:
             plan = Plan(now_us(self._clock), self._remembered)
             for batch in fresh:
                 plan.add(batch)
-            if self._committed(plan, fresh, before):
+            if self._committed(plan):
                 self._remembered.add(plan.marks)
                 return before | plan.settled
+            with self._store.reading() as connection:
+                before |= settled_before(connection, fresh)
         raise ServiceError(
             f"{_ATTEMPTS} attempts to store took longer than half of the grace period each. Give "
             "the server a faster disk, or set [scheduler] grace to more"
         )
 
-    def _committed(self, plan: Plan, fresh: list[Batch], before: dict[BatchId, Settled]) -> bool:
-        """Store a plan; or nothing, if it took too long or some batches were stored before, which
-        are added to `before`."""
+    def _committed(self, plan: Plan) -> bool:
+        """Store a plan; or nothing of it, if it took too long or a batch was stored before."""
         written = [
             (source, self._files.write(source, table), table)
             for source, table in plan.tables().items()
@@ -160,7 +161,6 @@ class Intake:
         try:
             with self._store.writing(LOCK) as connection:
                 if not plan.record(connection):
-                    before |= settled_before(connection, fresh)
                     raise _RolledBackError
                 for source, name, table in written:
                     advertisers = pc.unique(table.column("advertiser_id")).to_pylist()

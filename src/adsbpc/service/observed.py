@@ -6,11 +6,16 @@ import json
 import time
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.metrics import PUSH_ROUTES, Metrics
 from adsbpc.service.problems import MEDIA_TYPE, Problem, phrase
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+# What nginx writes for a client that closed the connection.
+_HUNG_UP = 499
 
 
 class Observed:
@@ -31,6 +36,9 @@ class Observed:
 
         try:
             await self._app(scope, receive, observing)
+        except ClientDisconnect:
+            # Nobody is left to answer.
+            status = _HUNG_UP
         # The last resort: whatever it was, it is logged without its words, and answered.
         except Exception as error:  # noqa: BLE001
             log_failure("request broke", error, request_id=_request_id(scope))
@@ -42,8 +50,10 @@ class Observed:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = str(getattr(scope.get("route"), "path", "(no route)"))
-        self._metrics.answered(scope["method"], route, status, seconds)
-        fields: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
+        # Anybody may make up methods, and each would be a figure for ever.
+        method = scope["method"] if scope["method"] in _METHODS else "(other)"
+        self._metrics.answered(method, route, status, seconds)
+        fields: dict[str, Any] = {"method": method, "route": route, "status": status}
         if route not in PUSH_ROUTES:
             fields["milliseconds"] = round(seconds * 1_000, 1)
         log("request", request_id=_request_id(scope), **fields)

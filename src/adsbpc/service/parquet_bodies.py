@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adsbpc.events.schema import Reason
+from adsbpc.service.parquet_pages import BYTE_ARRAY, PageError, read_footer, unpacked_size
 from adsbpc.service.problems import Problem
 from adsbpc.service.rows import LONGEST_TEXT, MOMENT, SCHEMAS, Source
 
-_MOST_GROUPS = 1_000
 _TO_DO: Final = "Write the file again with these columns and types, and send it again."
 
 
@@ -25,57 +25,39 @@ def table_of(
     """The columns of `source`, nulls where the file has none, and reasons of rows whose texts are
     broken. Timestamps may still be texts."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(body), pre_buffer=False)
-        texts = _check_footer(file, source, max_rows, max_bytes)
+        texts = _check_footer(body, source, max_rows, max_bytes)
         # Dictionaries first: a value that is repeated ten thousand times is held once.
         file = pq.ParquetFile(pa.BufferReader(body), pre_buffer=False, read_dictionary=texts)
-        table = file.read(use_threads=False)
-        if table.num_rows > max_rows:
-            raise _problem("it has more rows than it says")
-        return _columns(table, source)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _problem(str(error)[:200]) from None
+        return _columns(file.read(use_threads=False), source)
+    except (pa.ArrowException, OSError, PageError) as error:
+        raise _unusable(str(error)[:200]) from None
 
 
-def _check_footer(file: pq.ParquetFile, source: Source, max_rows: int, max_bytes: int) -> list[str]:
-    """Refuse what is too large or of another shape; returns the columns of text."""
-    metadata, schema = file.metadata, file.schema
-    if metadata.num_rows > max_rows:
+def _check_footer(body: bytes, source: Source, max_rows: int, max_bytes: int) -> list[str]:
+    """Refuse what is too large, and columns that are unknown or repeated; returns the names of
+    those that may be text."""
+    footer = read_footer(body)
+    if footer.rows > max_rows:
         raise Problem(
             413, "Too many rows",
-            f"the batch has {metadata.num_rows} rows, and [ingest] max_rows is {max_rows}",
+            f"the batch has {footer.rows} rows, and [ingest] max_rows is {max_rows}",
             "Send smaller batches.",
         )  # fmt: skip
-    if metadata.num_row_groups > _MOST_GROUPS:
-        raise _problem(
-            f"it has {metadata.num_row_groups} row groups, and at most {_MOST_GROUPS} are read"
-        )
-    known = SCHEMAS[source].names
-    names = [schema.column(number).path for number in range(len(schema))]
-    for number, name in enumerate(names):
-        column = schema.column(number)
-        if column.max_repetition_level or column.max_definition_level > 1 or "." in name:
-            raise _problem(f"column {name[:80]!r} is nested")
-        if name not in known:
-            raise _problem(f"unknown column {name[:80]!r}; known are {', '.join(known)}")
-    if len(set(names)) < len(names):
-        raise _problem("a column is there twice")
-    unpacked = sum(
-        metadata.row_group(group).column(number).total_uncompressed_size
-        for group in range(metadata.num_row_groups)
-        for number in range(len(names))
-    )
-    if unpacked > max_bytes:
+    size = unpacked_size(body, footer)
+    if size > max_bytes:
         raise Problem(
             413, "Too large",
-            f"it unpacks to {unpacked} bytes, and [ingest] max_unpacked_bytes is {max_bytes}",
+            f"it unpacks to {size} bytes, and [ingest] max_unpacked_bytes is {max_bytes}",
             "Send smaller batches.",
         )  # fmt: skip
-    return [
-        name
-        for number, name in enumerate(names)
-        if schema.column(number).physical_type == "BYTE_ARRAY"
-    ]
+    known = SCHEMAS[source].names
+    names = [column.name for column in footer.columns]
+    for name in names:
+        if name not in known:
+            raise _unusable(f"unknown column {name[:80]!r}; known are {', '.join(known)}")
+        if names.count(name) > 1:
+            raise _unusable(f"column {name!r} is there twice")
+    return [column.name for column in footer.columns if column.physical_type == BYTE_ARRAY]
 
 
 def _columns(table: pa.Table, source: Source) -> tuple[pa.Table, dict[int, str]]:
@@ -100,20 +82,21 @@ def _columns(table: pa.Table, source: Source) -> tuple[pa.Table, dict[int, str]]
 
 def _moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.type.tz is None:
-        raise _problem("column 'timestamp' has no zone")
+        raise _unusable("column 'timestamp' has no zone")
     return column.cast(MOMENT, safe=False)
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise _problem(f"column 'value' is {column.type}, not a number")
+        raise _unusable(f"column 'value' is {column.type}, not a number")
     return column.cast(pa.float64(), safe=False)
 
 
 def _texts(column: pa.ChunkedArray, name: str, reasons: dict[int, str]) -> pa.Array:
     """Texts, each at most one character longer than any may be."""
-    if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
-        raise _problem(f"column {name!r} is {column.type}, not text")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise _unusable(f"column {name!r} is {column.type}, not text")
     chunks = []
     start = 0
     for chunk in column.chunks:
@@ -147,5 +130,5 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _problem(why: str) -> Problem:
+def _unusable(why: str) -> Problem:
     return Problem(400, "Unusable Parquet", f"the body cannot be read as Parquet: {why}", _TO_DO)

@@ -127,7 +127,11 @@ def _columns(rows: list[Any], source: Source) -> tuple[dict[str, pa.Array], dict
         reason = _misshapen(row, source)
         if reason is not None:
             reasons[number] = reason
-        shaped.append({} if reason else row)
+            row = {}
+        elif isinstance(row.get("value"), int):
+            # An integer may be too large for a column, and is too large for an amount long before.
+            row = {**row, "value": max(-1, min(row["value"], 2 * _LARGEST_VALUE))}
+        shaped.append(row)
     return _converted(shaped, source), reasons
 
 
@@ -160,8 +164,6 @@ def _misshapen(row: Any, source: Source) -> str | None:
             if name == "timestamp":
                 return str(Reason.BAD_TIMESTAMP)
             return f"{name} is not {'a number' if name == 'value' else 'text'}"
-        if isinstance(value, int) and abs(value) > _LARGEST_VALUE:
-            return str(Reason.BAD_VALUE)
     return None
 
 

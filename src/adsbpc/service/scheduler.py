@@ -84,8 +84,8 @@ class Scheduler:
         for registered in self._book.all():
             due, released = self._due(registered), self._book.last_slot(registered)
             if due > released:
-                waiting += due - released
                 self._advance(registered)
+                waiting += due - self._book.last_slot(registered)
             if self._stopping.is_set():
                 break
         self._metrics.waiting.set(waiting)
@@ -99,9 +99,15 @@ class Scheduler:
                 for released in self._releasing(registered, self._due(registered)):
                     self._note(registered, released)
             except AdsbpcError as error:
-                self._metrics.failed.inc()
-                log_failure("release failed", error, campaign=registered.campaign_id)
-                self._set_problem(registered, told(error))
+                self._failed(registered, error, told(error))
+            # A mistake in one campaign must not stop the others, nor the thread.
+            except Exception as error:  # noqa: BLE001
+                self._failed(registered, error, "it broke. The server's log says where")
+
+    def _failed(self, registered: Registered, error: Exception, problem: str) -> None:
+        self._metrics.failed.inc()
+        log_failure("release failed", error, campaign=registered.campaign_id)
+        self._set_problem(registered, problem)
 
     def release(self, registered: Registered, through: int | None = None) -> list[Released]:
         """By hand: what is due, up to a slot. Safe to repeat."""

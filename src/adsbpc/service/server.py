@@ -14,6 +14,7 @@ import uvicorn
 from adsbpc.errors import ServiceError
 from adsbpc.service.app import create_app
 from adsbpc.service.backend import Backend
+from adsbpc.service.wire import Wire
 
 _STOP_SECONDS = 30
 
@@ -29,6 +30,8 @@ class Server(uvicorn.Server):
                 create_app(backend),
                 host=section.host,
                 port=section.port,
+                http=Wire,
+                ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,

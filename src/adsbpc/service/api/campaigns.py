@@ -19,19 +19,21 @@ from adsbpc.model.spec import CampaignSection
 from adsbpc.report.formats import promise_object
 from adsbpc.service.access import backend_of, campaign_for, require
 from adsbpc.service.api.documented import Caller, bearer, problems
-from adsbpc.service.bodies import read_body
+from adsbpc.service.api.sent import LIMITS, media_type_of
+from adsbpc.service.bodies import JSON, read_body
 from adsbpc.service.campaigns import Registered
 from adsbpc.service.permissions import Action, allows
 from adsbpc.service.principal import Principal, Role
-from adsbpc.service.problems import Problem
-from adsbpc.service.settings import IngestSection
+from adsbpc.service.problems import Problem, phrase
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
 CampaignId = Annotated[
     str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a campaign.", alias="campaign")
 ]
-_LIMITS = IngestSection(max_body_bytes=1_000_000, max_unpacked_bytes=1_000_000)
+TOML = "application/toml"
+_LARGEST_TOML = 2**16
+_MOST_DOTS = 500
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
@@ -87,8 +89,8 @@ _BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/CampaignContent"}},
-            "application/toml": {"schema": {"type": "string"}},
+            JSON: {"schema": {"$ref": "#/components/schemas/CampaignContent"}},
+            TOML: {"schema": {"type": "string"}},
         },
     }
 }
@@ -96,22 +98,40 @@ _BODY = {
 
 async def content_of(request: Request) -> dict[str, Any]:
     """The body as a campaign's content; JSON or TOML."""
-    body = await read_body(request, _LIMITS)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in ("application/json", "application/toml"):
+    body, kind = await read_body(request, LIMITS), media_type_of(request)
+    if kind not in (JSON, TOML):
         raise Problem(
-            415, "Unsupported media type", f"The campaign comes as {kind or 'nothing'!r}",
-            "Send Content-Type: application/json or application/toml",
+            415, phrase(415), f"The campaign comes as {kind[:80] or 'nothing'!r}",
+            f"Send Content-Type: {JSON} or {TOML}",
         )  # fmt: skip
+    return await run_in_threadpool(_parsed, body, kind)
+
+
+def _parsed(body: bytes, kind: str) -> dict[str, Any]:
     try:
-        if kind == "application/toml":
-            return tomllib.loads(body.decode("utf-8"))
-        return _OBJECT.validate_json(body)
-    except (ValidationError, ValueError) as error:
-        told = "is no JSON object" if isinstance(error, ValidationError) else str(error)
+        return _OBJECT.validate_json(body) if kind == JSON else _toml(body)
+    except ValidationError:
+        told = "it is no JSON object"
+    except ValueError as error:
+        told = str(error)
+    except RecursionError:
+        told = "it is nested too deeply"
+    raise Problem(400, phrase(400), f"The campaign cannot be read: {told}", "Correct it")
+
+
+def _toml(body: bytes) -> dict[str, Any]:
+    # What the parser keeps grows with the square of the parts of a dotted key.
+    if len(body) > _LARGEST_TOML or max(map(_dots, body.split(b"\n"))) > _MOST_DOTS:
         raise Problem(
-            400, "Bad request", f"The campaign cannot be read: {told}", "Correct it",
-        ) from None  # fmt: skip
+            413, phrase(413),
+            f"TOML has at most {_LARGEST_TOML} bytes here, and {_MOST_DOTS} dots in a line",
+            "Send the campaign as JSON",
+        )  # fmt: skip
+    return tomllib.loads(body.decode("utf-8"))
+
+
+def _dots(line: bytes) -> int:
+    return line.count(b".")
 
 
 @router.post(
@@ -120,10 +140,10 @@ async def content_of(request: Request) -> dict[str, Any]:
 )  # fmt: skip
 async def plan_campaign(request: Request, caller: Caller) -> dict[str, Any]:
     """The promise, how the budget is split and what errors to expect. Nothing is spent."""
+    await run_in_threadpool(require, request, caller, Action.PLAN)
     content = await content_of(request)
 
     def planned() -> dict[str, Any]:
-        require(request, caller, Action.PLAN)
         return plan(backend_of(request).campaigns.spec(content)).to_object()
 
     return await run_in_threadpool(planned)
@@ -135,10 +155,10 @@ async def plan_campaign(request: Request, caller: Caller) -> dict[str, Any]:
 )  # fmt: skip
 async def create_campaign(request: Request, caller: Caller) -> CampaignDetail:
     """From the same keys as a campaign file. Budget is reserved when its first slot is released."""
+    await run_in_threadpool(require, request, caller, Action.CREATE_CAMPAIGN)
     content = await content_of(request)
 
     def created() -> CampaignDetail:
-        require(request, caller, Action.CREATE_CAMPAIGN)
         registered = backend_of(request).campaigns.create(content, caller)
         return _detail(request, registered, caller)
 

@@ -7,10 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Security
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from adsbpc.model.slots import to_microseconds, to_moment
-from adsbpc.service.access import backend_of, require
+from adsbpc.service.access import backend_of, note, require
 from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.api.sent import described, sent
 from adsbpc.service.clock import SystemClock, now_us
 from adsbpc.service.keys import KeyRecord
 from adsbpc.service.permissions import Action
@@ -75,15 +77,24 @@ def list_keys(request: Request, caller: Caller) -> KeyList:
     return KeyList(keys=[describe(each) for each in backend_of(request).keys.list()])
 
 
-@router.post("/keys", status_code=201, summary="Make a key", responses=problems(422))
-def create_key(request: Request, caller: Caller, wanted: KeyRequest) -> NewKey:
+@router.post(
+    "/keys", status_code=201, summary="Make a key", openapi_extra=described(KeyRequest),
+    responses=problems(413, 415, 422),
+)  # fmt: skip
+async def create_key(request: Request, caller: Caller) -> NewKey:
     """The key is in the answer, and nowhere else."""
-    require(request, caller, Action.MANAGE_KEYS, target=f"{wanted.role}:{wanted.subject}")
+    await run_in_threadpool(require, request, caller, Action.MANAGE_KEYS)
+    wanted = await sent(request, KeyRequest)
     expires = None if wanted.expires_at is None else to_microseconds(wanted.expires_at)
-    record, text = backend_of(request).keys.create(
-        wanted.role, wanted.subject, wanted.label, expires
-    )
-    return NewKey(**describe(record).model_dump(), key=text)
+
+    def created() -> NewKey:
+        record, text = backend_of(request).keys.create(
+            wanted.role, wanted.subject, wanted.label, expires
+        )
+        note(request, caller, "key made", record.key_id, "allowed", "")
+        return NewKey(**describe(record).model_dump(), key=text)
+
+    return await run_in_threadpool(created)
 
 
 @router.delete(

@@ -16,6 +16,7 @@ from adsbpc.report.formats import parquet_of
 from adsbpc.service.access import backend_of, campaign_for, principal_of
 from adsbpc.service.api.campaigns import CampaignId
 from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.api.sent import described, sent
 from adsbpc.service.campaigns import Registered
 from adsbpc.service.permissions import Action
 from adsbpc.service.problems import Problem
@@ -103,15 +104,18 @@ def _stored(request: Request, registered: Registered) -> list[str]:
     return ledger.releases(registered.scope, registered.name) if ledger.exists() else []
 
 
-@router.post("/releases", summary="Release what is due", responses=problems(404, 409, 422))
-def release_slots(
-    request: Request, caller: Caller, campaign: CampaignId, wanted: ReleaseRequest | None = None
-) -> ReleaseResult:
+@router.post(
+    "/releases", summary="Release what is due",
+    openapi_extra=described(ReleaseRequest, required=False),
+    responses=problems(404, 409, 413, 415, 422),
+)  # fmt: skip
+async def release_slots(request: Request, caller: Caller, campaign: CampaignId) -> ReleaseResult:
     """By hand what the scheduler does by itself: slots that are over for long enough, in order.
     Safe to repeat: a slot is released once."""
-    registered = campaign_for(request, caller, campaign, Action.RELEASE)
-    through = None if wanted is None else wanted.through
-    done = backend_of(request).scheduler.release(registered, through)
+    registered = await run_in_threadpool(campaign_for, request, caller, campaign, Action.RELEASE)
+    wanted = await sent(request, ReleaseRequest, required=False)
+    scheduler = backend_of(request).scheduler
+    done = await run_in_threadpool(scheduler.release, registered, wanted.through)
     return ReleaseResult(
         released=[ReleasedSlot(slot=one.release.slot, replayed=one.replayed) for one in done]
     )

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
+from adsbpc.model.slots import to_moment
 from adsbpc.report import charts
 from adsbpc.report.palette import variable
-from adsbpc.service.dashboard.moments import at
+from adsbpc.service.counts import Counted
 
 HOURS = 48
 Kind = Literal["accepted", "duplicate", "quarantined"]
@@ -22,21 +23,6 @@ _COLOURS: dict[Kind, str] = {
     "duplicate": "series-other",
     "quarantined": "series-6",
 }
-
-
-class Counted(Protocol):
-    """Rows of one hour, sender and verdict. An empty verdict counts batches."""
-
-    @property
-    def hour_us(self) -> int: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def owner(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def number(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -116,9 +102,9 @@ def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
     """Stacked bars, one an hour, up to the hour that runs."""
     newest = now_us // MICROSECONDS_PER_HOUR
     first = newest - HOURS + 1
-    rows = []
+    rows: list[dict[str, Any]] = []
     for hour in range(first, newest + 1):
-        bottom, starts = 0, at(hour * MICROSECONDS_PER_HOUR)
+        bottom, starts = 0, to_moment(hour * MICROSECONDS_PER_HOUR)
         for kind in _COLOURS:
             number = hours[hour * MICROSECONDS_PER_HOUR, kind]
             rows.append(
@@ -136,7 +122,7 @@ def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
     ticks = {
         str(hour - first): f"{moment.day} {moment:%b}" if moment.hour == 0 else f"{moment:%H:%M}"
         for hour in range(first, newest + 1)
-        if (moment := at(hour * MICROSECONDS_PER_HOUR)).hour % 6 == 0
+        if (moment := to_moment(hour * MICROSECONDS_PER_HOUR)).hour % 6 == 0
     }
     return {
         "description": f"Rows that arrived in each of the last {HOURS} hours",

@@ -64,7 +64,10 @@ _FITTED_ONLY, _VALUE_ONLY = ("fit_rho", "fit_slots"), ("value_cap",)
 _PERSONAL_ONLY = ("heavy_user",)
 _MOST_PLANNED = 1_000
 # For example: [campaign] slots = 'x': Input should be a valid integer
-_PROBLEM = re.compile(r"\[(?P<section>[a-z_.]+)\](?: (?P<key>\w+))?(?: = .*?)?: (?P<rule>.+)")
+_PROBLEM = re.compile(
+    r"(?:the campaign: |\[campaign file\]: )?"
+    r"\[(?P<section>[a-z_.]+)\](?: (?P<key>\w+))?(?: = .*?)?: (?P<rule>.+)"
+)
 
 Values = Mapping[str, str]
 
@@ -145,7 +148,16 @@ def names_of(text: str) -> list[str]:
 
 def _plain(field: str, text: str) -> str | int | float:
     """Numbers as numbers; what is none is refused where campaign files are checked."""
-    if field in ("slots", "value_cap", "fit_rho", "fit_slots", "rho", "delta", "scope_rho", "heavy_user"):
+    if field in (
+        "slots",
+        "value_cap",
+        "fit_rho",
+        "fit_slots",
+        "rho",
+        "delta",
+        "scope_rho",
+        "heavy_user",
+    ):
         for kind in (int, float):
             try:
                 return kind(text)

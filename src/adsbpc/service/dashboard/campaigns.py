@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
@@ -13,15 +15,18 @@ from adsbpc.report.numbers import rounded_up
 from adsbpc.report.timeline import Timeline
 from adsbpc.report.wording import attribution, odds, strength
 from adsbpc.service.access import backend_of, campaign_for, require, signed_in
+from adsbpc.service.api.campaigns import readable_campaigns
 from adsbpc.service.backend import Backend
 from adsbpc.service.campaigns import Registered
 from adsbpc.service.dashboard.rendering import page
 from adsbpc.service.dashboard.shown import Glance, body_of, glance_at
-from adsbpc.service.dashboard.states import State, state_of
+from adsbpc.service.dashboard.states import State, Tone, state_of
 from adsbpc.service.logs import log_failure, told
 from adsbpc.service.permissions import Action, allows
 
 router = APIRouter()
+
+_ORDER: dict[Tone, int] = {"bad": 0, "good": 1, "calm": 2, "done": 3}
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,17 @@ class Card:
 def list_campaigns(request: Request) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     require(request, principal, Action.LIST_CAMPAIGNS)
-    readable = [
-        each
-        for each in backend.campaigns.all()
-        if allows(principal, Action.READ_CAMPAIGN, each.advertiser)
-    ]
-    cards = [_card(backend, each) for each in readable]
-    return page(request, "campaigns.html", principal, cards=cards, may_create=allows(principal, Action.CREATE_CAMPAIGN))
+    cards = [_card(backend, each) for each in readable_campaigns(request, principal)]
+    # What needs a look comes first.
+    cards.sort(key=lambda card: _ORDER[card.state.tone])
+    return page(
+        request,
+        "campaigns.html",
+        principal,
+        cards=cards,
+        counts=Counter(card.state.word.lower() for card in cards),
+        may_create=allows(principal, Action.CREATE_CAMPAIGN),
+    )
 
 
 def _card(backend: Backend, registered: Registered) -> Card:
@@ -64,7 +73,7 @@ def show_campaign(request: Request, campaign: str) -> Response:
     body = body_of(backend.campaigns, registered)
     released = body.released if body else 0
     state = state_of(backend, registered, released)
-    common = {
+    common: dict[str, Any] = {
         "registered": registered,
         "state": state,
         "released": released,
@@ -72,13 +81,11 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "may_operate": allows(principal, Action.OPERATE),
     }
     if body is None:
-        return page(
-            request, "campaign-waiting.html", principal, **common, **_expected(registered)
-        )
+        return page(request, "campaign-waiting.html", principal, **common, **_expected(registered))
     return page(request, "campaign.html", principal, **common, body=body)
 
 
-def _expected(registered: Registered) -> dict[str, object]:
+def _expected(registered: Registered) -> dict[str, Any]:
     """What is known before anything is released."""
     spec, campaign = registered.spec, registered.campaign
     promise, status = campaign.promise, campaign.status()

@@ -101,7 +101,13 @@ def _chart(plan: Plan, word: str, root: float) -> dict[str, Any]:
             "field": "error",
             "type": "quantitative",
             "scale": {"domainMin": 0, "nice": True},
-            "axis": {"title": None, "tickCount": 4, "domain": False, "ticks": False, "format": ",~f"},
+            "axis": {
+                "title": None,
+                "tickCount": 4,
+                "domain": False,
+                "ticks": False,
+                "format": ",~f",
+            },
         },
         "color": {
             "field": "of",

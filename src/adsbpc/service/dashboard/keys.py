@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from adsbpc.errors import SpecError
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.access import backend_of, note, require, signed_in
-from adsbpc.service.clock import now_us
+from adsbpc.service.clock import SystemClock, now_us
 from adsbpc.service.dashboard.forms import SentForm, check_token
 from adsbpc.service.dashboard.rendering import page
 from adsbpc.service.permissions import Action
@@ -42,7 +42,7 @@ def create(request: Request, form: SentForm) -> Response:
             "Reload the page and choose again",
         )  # fmt: skip
     days = values["days"]
-    expires_us = now_us(backend.clock) + int(days) * MICROSECONDS_PER_DAY if days else None
+    expires_us = now_us(SystemClock()) + int(days) * MICROSECONDS_PER_DAY if days else None
     try:
         record, text = backend.keys.create(
             Role(values["role"]), values["subject"], values["label"], expires_us
@@ -77,9 +77,9 @@ def _page(
     made_label: str = "",
     status: int = 200,
 ) -> Response:
-    backend = backend_of(request)
-    now = now_us(backend.clock)
-    records = [(record, record.state(now)) for record in reversed(backend.keys.list())]
+    now = now_us(SystemClock())
+    known = reversed(backend_of(request).keys.list())
+    records = [(record, record.state(now)) for record in known]
     # Keys that work come first.
     records.sort(key=lambda pair: pair[1] != "valid")
     return page(

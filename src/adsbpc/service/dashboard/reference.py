@@ -50,10 +50,11 @@ class Operation:
 
 @dataclass(frozen=True)
 class Shape:
-    """A schema with a name."""
+    """A schema with a name; `kind` says what it is if it has no keys."""
 
     name: str
     text: str
+    kind: str
     fields: tuple[Field, ...]
 
 
@@ -76,9 +77,9 @@ def show(request: Request) -> Response:
         "reference.html",
         session_of(request),
         title=document["info"]["title"],
-        text=paragraphs(document["info"].get("description", "")),
+        text=_paragraphs(document["info"].get("description", "")),
         groups=groups,
-        shapes=[shape for shape in shapes if shape.fields],
+        shapes=shapes,
     )
 
 
@@ -108,10 +109,15 @@ def _operation(path: str, method: str, found: dict[str, Any]) -> Operation:
             for each in found.get("parameters", ())
         ),
         bodies=tuple(
-            Field(media, _kind(each.get("schema", {})), body.get("required", False),
-                  body.get("description", ""), _links(each.get("schema", {})))
+            Field(
+                media,
+                _kind(each.get("schema", {})),
+                body.get("required", False),
+                body.get("description", ""),
+                _links(each.get("schema", {})),
+            )
             for media, each in body.get("content", {}).items()
-        ),  # fmt: skip
+        ),
         answers=tuple(answers),
         errors=tuple(errors),
     )
@@ -122,6 +128,7 @@ def _shape(name: str, schema: dict[str, Any]) -> Shape:
     return Shape(
         name,
         " ".join(schema.get("description", "").split()),
+        "" if "properties" in schema else _kind(schema),
         tuple(
             Field(key, _kind(each), key in required, each.get("description", ""), _links(each))
             for key, each in schema.get("properties", {}).items()
@@ -148,7 +155,7 @@ def _kind(schema: dict[str, Any]) -> str:
         return str(schema["const"])
     kind = str(schema.get("format") or schema.get("type", "anything"))
     if kind == "array":
-        items = schema.get("items") or next(iter(schema.get("prefixItems", ())), {})
+        items: dict[str, Any] = schema.get("items") or next(iter(schema.get("prefixItems", ())), {})
         return f"list of {_kind(items)}"
     return {"null": "nothing", "string": "text"}.get(kind, kind) + _limits(schema)
 
@@ -170,5 +177,5 @@ def _links(schema: dict[str, Any]) -> tuple[str, ...]:
     return own + tuple(_named(each) for each in nested if isinstance(each, dict) and "$ref" in each)
 
 
-def paragraphs(text: str) -> list[str]:
+def _paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from adsbpc import __version__
 from adsbpc.service.access import backend_of, token_of
-from adsbpc.service.dashboard import assets, moments
+from adsbpc.service.dashboard import assets, writing
 from adsbpc.service.permissions import Action, allows
 from adsbpc.service.principal import Principal, Role
 
@@ -44,11 +44,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"asset": assets.url, "version": __version__, "Action": Action}
+    environment.globals |= {"asset": assets.url, "version": __version__}
     environment.filters |= {
-        "moment": moments.moment,
-        "span": moments.span,
-        "number": moments.number,
+        "moment": writing.moment,
+        "span": writing.span,
+        "number": writing.number,
+        "coded": writing.coded,
     }
     return environment
 

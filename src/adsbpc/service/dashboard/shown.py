@@ -37,7 +37,6 @@ class Glance:
     noisy: bool
     left: str
     limit: str
-    spent_percent: float
     spark: Spark
 
 
@@ -114,8 +113,7 @@ def _glance(report: Report) -> Glance:
         spread = interval(total.low, total.high, shown)
     else:
         spread = f"± {amount(report.lens.reach * total.standard_error, shown)}"
-    budget = report.campaign_budget
-    _, limit, left = budget_texts(budget)
+    _, limit, left = budget_texts(report.campaign_budget)
     return Glance(
         released=report.newest.slot,
         total=amount(total.estimate, shown),
@@ -124,7 +122,6 @@ def _glance(report: Report) -> Glance:
         noisy=total.noisy,
         left=left,
         limit=limit,
-        spent_percent=100 * float(budget.spent / budget.limit) if budget.limit else 100.0,
         spark=spark_of(report),
     )
 

@@ -53,9 +53,9 @@ def sign_in(request: Request, form: SentForm) -> Response:
         check_throttle(request)
     except Problem as problem:
         wrong = f"{problem.detail}. {problem.to_do}."
-        answer = page(request, "sign-in.html", None, 429, wrong=wrong, next=asked)
-        answer.headers.update(problem.headers)
-        return answer
+        refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
+        refusal.headers.update(problem.headers)
+        return refusal
     principal = backend.keys.authenticate(form.get("key", "").strip())
     if principal is None:
         backend.throttle.failed(address_of(request))
@@ -78,9 +78,7 @@ def sign_out(request: Request, form: SentForm) -> Response:
     backend.sessions.close(token_of(request))
     note(request, principal, "sign out", "", "allowed", "")
     answer = RedirectResponse("/sign-in", 303)
-    answer.headers.append(
-        "Set-Cookie", backend.sessions.expired_cookie(backend.settings.over_tls)
-    )
+    answer.headers.append("Set-Cookie", backend.sessions.expired_cookie(backend.settings.over_tls))
     return answer
 
 

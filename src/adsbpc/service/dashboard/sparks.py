@@ -31,7 +31,10 @@ def spark_of(report: Report) -> Spark:
         if cell.publisher == ALL_PUBLISHERS
     ]
     # Nothing was counted before the first slot: that is known without noise.
-    rows = [(0, 0.0, 0.0, 0.0), *((cell.slot, cell.estimate, cell.low, cell.high) for cell in cells)]
+    rows = [
+        (0, 0.0, 0.0, 0.0),
+        *((cell.slot, cell.estimate, cell.low, cell.high) for cell in cells),
+    ]
     lowest = min(row[2] for row in rows)
     spread = max(row[3] for row in rows) - lowest or 1.0
 

@@ -11,9 +11,9 @@ from adsbpc.report.timeline import Timeline
 from adsbpc.service.backend import Backend
 from adsbpc.service.campaigns import Registered
 from adsbpc.service.clock import now_us
-from adsbpc.service.dashboard.moments import span
+from adsbpc.service.dashboard.writing import span
 
-Tone = Literal["good", "calm", "bad"]
+Tone = Literal["good", "calm", "done", "bad"]
 
 # A release takes a while: nobody calls that late.
 _LATE_SECONDS = 15 * 60
@@ -34,7 +34,7 @@ def state_of(backend: Backend, registered: Registered, released: int) -> State:
     if registered.problem:
         return State("Delayed", "bad", "")
     if released >= slots:
-        return State("Complete", "calm", "")
+        return State("Complete", "done", "")
     grace = backend.settings.scheduler.grace
     due = grid.boundaries[released + 1] + grace
     if now > due + _LATE_SECONDS * MICROSECONDS_PER_SECOND:

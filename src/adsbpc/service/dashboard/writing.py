@@ -1,17 +1,14 @@
-"""Moments, spans of time and numbers as pages write them."""
+"""Moments, spans of time, numbers and code as pages write them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from adsbpc.model.slots import to_moment
+
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-
-
-def at(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def moment(value: int | str | datetime) -> Markup:
@@ -29,7 +26,7 @@ def moment(value: int | str | datetime) -> Markup:
 
 
 def _parsed(value: int | str) -> datetime:
-    return at(value) if isinstance(value, int) else datetime.fromisoformat(value)
+    return to_moment(value) if isinstance(value, int) else datetime.fromisoformat(value)
 
 
 def span(seconds: float) -> str:
@@ -45,3 +42,15 @@ def span(seconds: float) -> str:
 
 def number(value: int) -> str:
     return f"{value:,}"
+
+
+def coded(text: str) -> Markup:
+    """What stands between backticks as code.
+
+    >>> coded("send `a<b`, then wait")
+    Markup('send <code>a&lt;b</code>, then wait')
+    """
+    parts = enumerate(text.split("`"))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in parts
+    )

@@ -1,0 +1,156 @@
+"""A new campaign: planned before anything is spent, created, and nothing typed is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from adsbpc.campaign import plan
+from adsbpc.service.dashboard import campaign_form as fields
+from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
+from adsbpc.service.dashboard.expected import expected
+from tests.report.outline import Outline
+from tests.service.dashboard.stage import Stage, Visitor
+
+TODAY = date(2026, 3, 3)
+WANTED = {
+    **fields.defaults(TODAY),
+    "name": "summer",
+    "scope": "planner",
+    "advertiser": "Ad-1",
+    "publishers": "search\r\n  social \r\n\r\n",
+}
+
+
+def _values(outline: Outline) -> dict[str, str | None]:
+    """What the form has in its inputs."""
+    return {
+        str(attrs["name"]): attrs.get("value")
+        for tag, attrs in outline.tags
+        if tag == "input" and "name" in attrs
+    }
+
+
+def test_the_first_look_has_a_plan(operator: Visitor) -> None:
+    outline = operator.look("/campaigns/new")
+    values = _values(outline)
+    assert values["slots"] == "31"
+    assert values["start"] == "2026-03-03"
+    assert re.search(r"one publisher ± [\d.]+ all together ± [\d,.]+ epsilon 7.77", outline.words)
+    assert "Someone who reads every number" in outline.words
+    assert "0.7 noise on the totals of every slot and publisher" in outline.words
+    chart = json.loads(outline.scripts[-1])["spec"]
+    assert len(chart["data"]["values"]) == 2 * 31
+
+
+def test_only_operators_plan(stage: Stage, advertiser: Visitor) -> None:
+    assert advertiser.get("/campaigns/new").status_code == 403
+    assert advertiser.send("/campaigns/new", WANTED).status_code == 403
+
+
+def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
+    book = stage.server.backend.campaigns
+    before = len(book.all())
+    answer = operator.send("/campaigns/new", {**WANTED, "action": "plan", "rho": "0.25"})
+    assert answer.status_code == 200
+    spec = book.spec(fields.planned({**WANTED, "rho": "0.25"}))
+    found = expected(spec, plan(spec, 2))
+    assert f"one publisher ± {found.one} all together ± {found.all}" in Outline(answer.text).words
+    assert json.loads(Outline(answer.text).scripts[-1])["spec"] == json.loads(
+        json.dumps(found.chart["spec"])
+    )
+    assert len(book.all()) == before
+    assert book.ledger.scope("planner") is None
+
+
+def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
+    answer = operator.send("/campaigns/new", {**WANTED, "action": "create", "slots": "7"})
+    assert answer.status_code == 303, answer.text
+    campaign_id = answer.headers["location"].rpartition("/")[2]
+    registered = stage.server.backend.campaigns.get(campaign_id)
+    assert registered is not None
+    assert registered.spec.campaign.publishers == ("search", "social")
+    assert registered.spec.campaign.slots == 7
+    again = operator.send("/campaigns/new", {**WANTED, "action": "create"})
+    assert again.status_code == 422
+    assert "scope 'planner' has a campaign of that name" in Outline(again.text).words
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "told"),
+    [
+        ({"name": ""}, "name", "is missing"),
+        ({"slots": "many"}, "slots", "valid integer"),
+        ({"rho": "-1"}, "rho", "greater than or equal to"),
+        ({"timezone": "Mars"}, "timezone", "expected an IANA time zone"),
+        ({"publishers": "a\na"}, "publishers", "lists 'a' more than once"),
+        ({"metric": "value"}, "metric", 'metric = "value" needs value_cap'),
+        ({"start": "soon"}, "start", "expected a day"),
+        ({"model": "shapley", "fit_slots": "99"}, "fit_slots", "the fit serves the slots after"),
+        ({"start": "2026-02-01"}, "start", "the first slot is over"),
+        ({"scope_rho": "0.5"}, "", "has no room for campaign"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stands_beside_its_field(
+    operator: Visitor, changes: dict[str, str], field: str, told: str
+) -> None:
+    sent = {**WANTED, "name": "wrong", "scope": "wrong", "action": "create", **changes}
+    answer = operator.send("/campaigns/new", sent)
+    outline = Outline(answer.text)
+    assert answer.status_code == 422
+    assert "It was not created" in outline.words
+    assert told in outline.words
+    if field:
+        wrong = [attrs for _, attrs in outline.tags if attrs.get("aria-invalid") == "true"]
+        assert [attrs["id"] for attrs in wrong] == [field]
+        assert f"{field}-wrong" in str(wrong[0]["aria-describedby"]).split()
+    # Nothing that was typed is lost.
+    values = _values(outline)
+    typed = {key: value for key, value in sent.items() if key in values and key != "csrf"}
+    assert {key: values[key] for key in typed} == typed
+
+
+TEXTS = st.text(max_size=30)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(WANTED, TEXTS)))
+def test_any_text_makes_content_that_says_what_was_typed(values: dict[str, str]) -> None:
+    content = fields.content_of(values)
+    assert set(content) <= {"campaign", "privacy", "attribution"}
+    for field, (section, key) in fields.PLACES.items():
+        where = content
+        for part in section.split("."):
+            where = where.get(part, {})
+        if key in where and field != "publishers":
+            assert str(where[key]) == values[field].strip() or isinstance(where[key], int | float)
+
+
+@given(
+    st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), unique=True),
+    st.integers(1, 40),
+)
+def test_planned_publishers_are_as_many_as_asked_for(names: list[str], count: int) -> None:
+    assume(all(name.strip() == name for name in names))
+    values = {**WANTED, "publishers": "\n".join(names), "count": str(count)}
+    planned = fields.planned(values)["campaign"]["publishers"]
+    assert len(planned) == len(set(planned)) == count
+    assert planned[: len(names)] == names[:count]
+
+
+def test_problems_are_told_apart() -> None:
+    assert wrongs_of(
+        "the campaign: the campaign file is not valid\n"
+        "  [campaign] name: is missing. Add it\n"
+        "  [attribution.fit] rho = 'x': Input should be a valid number\n"
+        "  [engine] options: odd"
+    ) == [
+        Wrong("name", "is missing. Add it"),
+        Wrong("fit_rho", "Input should be a valid number"),
+        Wrong("", "[engine] options: odd"),
+    ]
+    assert wrongs_of("no room in the scope") == [Wrong("", "no room in the scope")]

@@ -1,0 +1,94 @@
+"""A browser that is watched: what its pages complain about, ask for, and keep from some readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+Size = tuple[int, int]
+Scheme = Literal["light", "dark"]
+DESKTOP, PHONE, NARROWEST = (1200, 900), (390, 844), (360, 640)
+
+
+@dataclass
+class Watched:
+    """A page, and everything that it did without being asked to."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: str) -> None:
+        self.page.goto(f"{self.url}{path}")
+        self.wait_until_drawn()
+
+    def wait_until_drawn(self) -> None:
+        if self.page.locator(".chart").count():
+            self.page.wait_for_selector("html[data-drawn]", state="attached", timeout=20_000)
+
+    def sign_in(self, key: str) -> None:
+        self.page.goto(f"{self.url}/sign-in")
+        self.page.get_by_label("Key").fill(key)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(lambda url: "/sign-in" not in url)
+
+    def assert_well_behaved(self) -> None:
+        """Quiet, from this server only, and not wider than the screen."""
+        assert self.complaints == []
+        assert [each for each in self.requests if not _is_own(each, self.url)] == []
+        assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+    def assert_drawn(self) -> None:
+        charts = self.page.locator(".chart")
+        assert charts.count() == self.page.locator(".chart svg").count()
+        for chart in charts.all():
+            assert chart.locator(".role-mark path").count() > 0
+
+    def faults(self) -> list[str]:
+        """What axe-core finds wrong for who reads with a screen reader, a keyboard, or weak eyes."""
+        # Run by the browser itself, so that the page's policy stays as it is.
+        self.page.evaluate(_axe())
+        found: list[dict[str, Any]] = self.page.evaluate(
+            "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+        )
+        return [
+            f"{each['impact']}: {each['id']}: {node['html'][:200]}"
+            for each in found
+            for node in each["nodes"]
+        ]
+
+
+@cache
+def _axe() -> str:
+    return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def _is_own(address: str, url: str) -> bool:
+    return address.startswith((f"{url}/", "data:", "blob:"))
+
+
+@contextmanager
+def watched(
+    browser: Browser, url: str, size: Size = DESKTOP, scheme: Scheme = "light", **options: Any
+) -> Iterator[Watched]:
+    width, height = size
+    context: BrowserContext = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, **options
+    )
+    try:
+        yield Watched(context.new_page(), url)
+    finally:
+        context.close()
