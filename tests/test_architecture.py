@@ -60,7 +60,7 @@ def test_every_command_is_documented() -> None:
     for prefix, commands in groups:
         for command in commands:
             assert command.callback is not None
-            assert f"{prefix} {command.callback.__name__}" in text
+            assert f"{prefix} {command.name or command.callback.__name__}" in text
 
 
 def test_every_room_is_in_the_readme() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from adsbpc.lab.journeys import make_campaign
@@ -18,6 +23,23 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
+def serve(directory: Path) -> None:
+    """It serves until it is told to stop."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "adsbpc", "serve"],
+        cwd=directory, env=os.environ | {"ADSBPC_SERVICE_PORT": "0"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    found = re.match(r"adsbpc serves (\S+)", process.stdout.readline())
+    assert found is not None
+    assert httpx.get(f"{found[1]}/readyz", trust_env=False).json() == {"status": "ready"}
+    process.send_signal(signal.SIGTERM)
+    notes = process.communicate(timeout=60)[1]
+    assert "No operator can sign in yet" not in notes
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
 def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_campaign(tmp_path / "made", 200, 31, 1, "last_touch")
     commands = [
@@ -28,6 +50,9 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert {"init", "plan", "release", "report"} <= {command[0] for command in commands}
     for command in commands:
+        if command[0] == "serve":
+            serve(tmp_path)
+            continue
         done = adsbpc(*command, cwd=tmp_path)
         assert done.returncode == 0, (command, done.stderr)
         if command[0] == "init":

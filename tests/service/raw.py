@@ -6,11 +6,21 @@ import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
+
+MEGABYTE = 2**20
 _STATUS = Path("/proc/self/status")
 _PEAK = Path("/proc/self/clear_refs")
+
+
+@cache
+def http() -> httpx.Client:
+    """One for all: to make one takes longer than what it is asked for."""
+    return httpx.Client(trust_env=False, timeout=30)
 
 
 @contextmanager
@@ -61,6 +71,16 @@ def flood(url: str, head: bytes, pieces: Iterable[bytes]) -> Flood:
 def status_of(answer: bytes) -> int:
     assert answer.startswith(b"HTTP/1.1 "), answer[:200]
     return int(answer.split(b" ", 2)[1])
+
+
+def assert_problem(answer: httpx.Response, *statuses: int) -> None:
+    assert answer.status_code in statuses, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert set(told) == {"type", "title", "status", "detail", "to_do", "request_id"}
+    assert told["status"] == answer.status_code
+    assert told["detail"]
+    assert told["to_do"]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,12 +20,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.service import wire
+from adsbpc.service.principal import Role
 from tests.service.clocks import SetClock
+from tests.service.processes import prepared, served
 from tests.service.pushed import CONVERSION, IMPRESSION
-from tests.service.raw import connected, exchange, flood, memory_stays_flat, received, status_of
-from tests.service.running import Running, content, running, settings_in
+from tests.service.raw import (
+    MEGABYTE,
+    assert_problem,
+    connected,
+    exchange,
+    flood,
+    memory_stays_flat,
+    received,
+    status_of,
+)
+from tests.service.running import Running, running, settings_in
 
-MEGABYTE = 2**20
 LIMIT = MEGABYTE
 # What a server reads beyond the limit before it hangs up, and what two sockets hold.
 SLACK = 16 * MEGABYTE
@@ -66,21 +77,11 @@ def post(server: Running, path: str, role: str, body: bytes, **headers: str) -> 
         "Authorization": f"Bearer {server.key(role, subject)}",
         "Idempotency-Key": role + str(time.time_ns()),
     }
-    return httpx.post(server.url + path, content=body, headers={**own, **named}, timeout=30)
+    return http().post(server.url + path, content=body, headers={**own, **named}, timeout=30)
 
 
 def push(server: Running, body: bytes, media_type: str = JSON, **headers: str) -> httpx.Response:
     return post(server, "/v1/impressions", "publisher", body, Content_Type=media_type, **headers)
-
-
-def assert_problem(answer: httpx.Response, *statuses: int) -> None:
-    assert answer.status_code in statuses, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    told = answer.json()
-    assert set(told) == {"type", "title", "status", "detail", "to_do", "request_id"}
-    assert told["status"] == answer.status_code
-    assert told["detail"]
-    assert told["to_do"]
 
 
 GOOD = json.dumps([IMPRESSION])
@@ -103,8 +104,6 @@ GOOD = json.dumps([IMPRESSION])
         GOOD.encode("utf-8-sig"),
         b"\xff\xfe\xfd",
         GOOD.replace('"u1"', '"\\ud800"').encode(),
-        GOOD.replace('"u1"', "NaN").encode(),
-        GOOD.replace('"u1"', "-Infinity").encode(),
         b"[" * 100_000,
         b"[" * 500 + b"]" * 500,
         b'{"a":' * 100_000,
@@ -113,12 +112,12 @@ GOOD = json.dumps([IMPRESSION])
     ],
 )  # fmt: skip
 def test_what_is_no_array_of_rows_is_refused(server: Running, body: bytes) -> None:
-    assert_problem(push(server, body), 400)
+    assert_problem(push(server, body), 400, 413)
     answer = push(server, body, NDJSON)
-    if answer.status_code != 200:
-        assert_problem(answer, 400, 413)
+    if answer.status_code == 200:
+        assert answer.json()["accepted"] == 0
     else:
-        assert answer.json()["accepted"] == (body == GOOD.encode("utf-8-sig")) * 0
+        assert_problem(answer, 400, 413)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +127,8 @@ def test_what_is_no_array_of_rows_is_refused(server: Running, body: bytes) -> No
         {"user_id": "x" * 201},
         {"user_id": "a\0b"},
         {"user_id": ["u1"]},
+        {"user_id": float("nan")},
+        {"user_id": float("-inf")},
         {"timestamp": 1_772_000_000},
         {"timestamp": "2026-03-01"},
         {"timestamp": "9999-12-31T23:59:59Z"},
@@ -157,13 +158,12 @@ def test_values_beyond_any_money(server: Running, value: str) -> None:
 
 @pytest.mark.parametrize(
     "media_type",
-    ["", "text/csv", "application/jsonx", "multipart/form-data; boundary=x", "x" * 5_000, "é"],
+    ["", "text/csv", "application/jsonx", "multipart/form-data; boundary=x", "x" * 5_000],
 )
 def test_other_media_types_are_refused(server: Running, media_type: str) -> None:
-    kinds = media_type.encode("latin-1").decode("latin-1")
-    assert_problem(push(server, GOOD.encode(), kinds), 415)
+    assert_problem(push(server, GOOD.encode(), media_type), 415)
     for path in ("/v1/plan", "/v1/campaigns", "/v1/keys"):
-        assert_problem(post(server, path, "operator", b"{}", Content_Type=kinds), 415)
+        assert_problem(post(server, path, "operator", b"{}", Content_Type=media_type), 415)
 
 
 def chunks(piece: bytes) -> Iterator[bytes]:
@@ -209,7 +209,7 @@ def test_a_body_a_little_too_large_gets_its_answer(server: Running) -> None:
     key = server.key("publisher", "P-1")
     headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "k", "Content-Type": JSON}
     parts = (body[start : start + 10_000] for start in range(0, len(body), 10_000))
-    assert_problem(httpx.post(f"{server.url}/v1/impressions", content=parts, headers=headers), 413)
+    assert_problem(http().post(f"{server.url}/v1/impressions", content=parts, headers=headers), 413)
 
 
 def test_who_waits_to_be_asked_for_a_large_body_is_not_asked(server: Running) -> None:
@@ -266,16 +266,18 @@ def parquet(columns: dict[str, Any], **options: Any) -> bytes:
 
 
 def test_parquet_that_unpacks_to_much(server: Running) -> None:
-    words = {"user_id": ["x" * 500_000] * 900, "advertiser_id": ["Ad-1"] * 900}
+    words = {"user_id": ["x" * 200_000] * 300, "advertiser_id": ["Ad-1"] * 300}
     deep = pa.array([None] * 10, pa.list_(pa.list_(pa.struct([("a", pa.string())]))))
+    bodies = [
+        parquet(words, compression="zstd"),
+        parquet(words, compression="zstd", use_dictionary=False),
+        parquet({"user_id": ["u"] * 1_001}),
+        parquet({"user_id": deep}),
+        parquet({f"c{number}": [1] for number in range(3_000)}),
+    ]
+    pa.default_memory_pool().release_unused()
     with memory_stays_flat(48 * MEGABYTE):
-        for body in (
-            parquet(words, compression="zstd"),
-            parquet(words, compression="zstd", use_dictionary=False),
-            parquet({"user_id": ["u"] * 1_001}),
-            parquet({"user_id": deep}),
-            parquet({f"c{number}": [1] for number in range(3_000)}),
-        ):
+        for body in bodies:
             answer = push(server, body, PARQUET)
             if answer.status_code == 200:
                 assert answer.json()["accepted"] == 0
@@ -283,24 +285,40 @@ def test_parquet_that_unpacks_to_much(server: Running) -> None:
                 assert_problem(answer, 400, 413)
 
 
-def test_broken_parquet(server: Running) -> None:
+def broken(whole: bytes, rng: random.Random) -> bytes:
+    body = bytearray(whole)
+    if rng.random() < 0.2:
+        return bytes(body[: rng.randrange(len(body))])
+    # Often near the end, where the sizes stand.
+    reach = rng.choice([len(body), 400])
+    for _ in range(rng.randrange(1, 6)):
+        body[-1 - rng.randrange(reach)] ^= 1 << rng.randrange(8)
+    return bytes(body)
+
+
+def test_broken_parquet(tmp_path: Path) -> None:
+    """In a process of its own: what breaks a library must not break the server."""
     names = ("user_id", "publisher_id", "advertiser_id", "kind", "event_id")
     whole = parquet({name: [IMPRESSION[name]] * 50 for name in names})
-    rng = random.Random(1)
-    for number in range(150):
-        body = bytearray(whole)
-        if number % 3 == 0:
-            del body[rng.randrange(len(body)) :]
-        else:
-            for _ in range(rng.randrange(1, 6)):
-                # Most of them where the sizes stand.
-                place = rng.randrange(len(body) if number % 3 == 1 else 400)
-                body[-1 - place] ^= 1 << rng.randrange(8)
-        answer = push(server, bytes(body), PARQUET)
-        if answer.status_code == 200:
-            assert answer.json()["accepted"] == 0
-        else:
-            assert_problem(answer, 400, 413)
+    config, backend = prepared(tmp_path)
+    key = backend.keys.create(Role.PUBLISHER, "P-1", "P-1", None)[1]
+    rng = random.Random(2)
+    with served(config) as server, httpx.Client(base_url=server.url) as client:
+        for number in range(500):
+            body = broken(whole, rng)
+            answer = client.post(
+                "/v1/impressions",
+                content=body,
+                headers={
+                    "Authorization": f"Bearer {key}",
+                    "Idempotency-Key": str(number),
+                    "Content-Type": PARQUET,
+                },
+            )
+            if answer.status_code != 200:
+                assert_problem(answer, 400, 413)
+            else:
+                assert answer.json()["accepted"] == 0
 
 
 def test_slow_clients_keep_nobody_waiting(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +338,7 @@ def test_slow_clients_keep_nobody_waiting(server: Running, monkeypatch: pytest.M
         thread.start()
     began = time.monotonic()
     assert push(server, GOOD.encode()).status_code == 200
-    assert httpx.get(f"{server.url}/readyz").status_code == 200
+    assert http().get(f"{server.url}/readyz").status_code == 200
     assert time.monotonic() - began < 1
     for thread in threads:
         thread.join()

@@ -453,7 +453,7 @@ def test_servers_that_race_store_a_batch_once(
 
 
 @settings(max_examples=25)
-@given(st.data())
+@given(data=st.data())
 def test_any_batches_are_stored_as_a_plain_loop_would(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -26,8 +26,8 @@ from adsbpc.service.server import serving
 from adsbpc.service.settings import Settings
 
 _SECONDS_PER_DAY = 86_400
-# Before the first day, so that there is time to create the campaign.
-_BEFORE = timedelta(hours=12)
+# Time to create the campaign before the first day, and to release the last one after it.
+_BESIDE = timedelta(hours=12)
 _PAUSE_SECONDS = 0.1
 _LARGEST_BATCH = 5_000
 _SECTIONS = ("campaign", "attribution", "privacy", "workload")
@@ -42,11 +42,14 @@ def run(
     shutil.rmtree(directory / "service", ignore_errors=True)
     content = tomllib.loads(made.spec.read_text(encoding="utf-8"))
     content = {section: content[section] for section in _SECTIONS if section in content}
-    start = content["campaign"]["start"]
-    first = datetime(start.year, start.month, start.day, tzinfo=UTC) - _BEFORE
-    backend = open_backend(
-        _settings(directory, port), FastClock(first, _SECONDS_PER_DAY / day_seconds)
+    day = content["campaign"]["start"]
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    clock = FastClock(
+        start - _BESIDE,
+        speed=_SECONDS_PER_DAY / day_seconds,
+        until=start + timedelta(days=slots) + _BESIDE,
     )
+    backend = open_backend(_settings(directory, port), clock)
     with stoppable(), serving(backend) as url, ExitStack() as stack:
         keys = {role: _key(backend, role, "shoes") for role in (Role.ADVERTISER, Role.READER)}
         keys[Role.OPERATOR] = _key(backend, Role.OPERATOR, "")

@@ -268,7 +268,7 @@ def table(report: Report) -> str:
     level = wording.level_name(report)
     long = " long" if len(standings.publishers) > _LONG_TABLE else ""
     return (
-        f'<div class="scroll{long}" role="region" aria-labelledby="table-title" tabindex="0">'
+        f'<div class="scroll{long}" role="group" aria-labelledby="table-title" tabindex="0">'
         '<table><thead><tr><th scope="col">Publisher</th><th scope="col">Total so far</th>'
         f'<th scope="col">{level} interval</th><th scope="col">Share</th>'
         f'<th scope="col">{level} interval</th></tr></thead>'

@@ -30,10 +30,12 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class FastClock:
-    """Starts at a moment of the past and passes `speed` seconds in each; stops at the present."""
+    """Starts at a moment of the past and passes `speed` seconds in each; stands still at `until`,
+    and at the present."""
 
     start: datetime
     speed: float
+    until: datetime
     _began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -42,4 +44,4 @@ class FastClock:
 
     def now(self) -> datetime:
         passed = timedelta(seconds=(time.monotonic() - self._began) * self.speed)
-        return min(self.start + passed, datetime.now(UTC))
+        return min(self.start + passed, self.until, datetime.now(UTC))

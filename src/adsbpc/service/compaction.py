@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -93,7 +94,7 @@ def _taken(files: EventFiles, store: Database, source: Source, sizes: Sizes) -> 
     for group in by_advertiser.values():
         chosen = []
         for each in _similar(group):
-            size = (files.folder / each.name).stat().st_size
+            size = _size(files.folder / each.name)
             rows_left, bytes_left, files_left = (
                 rows_left - each.rows, bytes_left - size, files_left - 1,
             )  # fmt: skip
@@ -103,6 +104,14 @@ def _taken(files: EventFiles, store: Database, source: Source, sizes: Sizes) -> 
         if len(chosen) > 1:
             taken.extend(chosen)
     return taken
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        # Who reads it says what is wrong.
+        return 0
 
 
 def _similar(group: list[_Small]) -> list[_Small]:

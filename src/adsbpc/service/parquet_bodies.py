@@ -29,7 +29,7 @@ def table_of(
         # Dictionaries first: a value that is repeated ten thousand times is held once.
         file = pq.ParquetFile(pa.BufferReader(body), pre_buffer=False, read_dictionary=texts)
         return _columns(file.read(use_threads=False), source)
-    except (pa.ArrowException, OSError, PageError) as error:
+    except (pa.ArrowException, OSError, ValueError, PageError) as error:
         raise _unusable(str(error)[:200]) from None
 
 

@@ -76,8 +76,8 @@ def read_footer(body: bytes) -> Footer:
     if length > min(_LONGEST_FOOTER, len(body) - 12):
         raise PageError(f"its footer has {length} bytes, more than the file or {_LONGEST_FOOTER}")
     footer = _Reader(memoryview(body)[len(body) - 8 - length : -8]).struct()
-    root, *elements = footer.list(2)
-    if root.number(5, _INT) != len(elements):
+    root, elements = footer.list(2)[:1], footer.list(2)[1:]
+    if not root or root[0].number(5, _INT) != len(elements):
         raise PageError("a column is nested")
     columns = tuple(_column(element) for element in elements)
     groups = tuple(_group(group, len(columns), len(body)) for group in footer.list(4))
@@ -193,8 +193,6 @@ class _Reader:
         self.position = 0
 
     def struct(self, deepest: int = _DEEPEST) -> _Struct:
-        if not deepest:
-            raise PageError("it is nested too deep")
         found = _Struct()
         number = 0
         while head := self._byte():
@@ -205,6 +203,8 @@ class _Reader:
         return found
 
     def _value(self, kind: int, deepest: int) -> Any:
+        if not deepest:
+            raise PageError("it is nested too deep")
         if kind in _INTEGERS:
             return self._integer()
         if kind == _STRUCT:

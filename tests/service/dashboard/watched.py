@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests.service.dashboard.stage import Visitor
+
 Size = tuple[int, int]
 Scheme = Literal["light", "dark"]
 DESKTOP, PHONE, NARROWEST = (1200, 900), (390, 844), (360, 640)
@@ -57,12 +59,23 @@ class Watched:
         for chart in charts.all():
             assert chart.locator(".role-mark path").count() > 0
 
-    def faults(self) -> list[str]:
-        """What axe-core finds wrong for who reads with a screen reader, a keyboard, or weak eyes."""
+    def appear(self, size: Size, scheme: Scheme) -> None:
+        """On a screen of another size or scheme, to which the page adapts by itself."""
+        width, height = size
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.wait_for_function(
+            """() => [...document.querySelectorAll(".chart svg")].every(
+                (svg) => Math.abs(svg.clientWidth - svg.closest(".chart").clientWidth) < 2)"""
+        )
+
+    def faults(self, rules: tuple[str, ...] = ()) -> list[str]:
+        """What axe-core finds wrong for who reads with a screen reader, a keyboard, weak eyes."""
         # Run by the browser itself, so that the page's policy stays as it is.
         self.page.evaluate(_axe())
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
         found: list[dict[str, Any]] = self.page.evaluate(
-            "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+            "async (options) => (await axe.run(document, options)).violations", options
         )
         return [
             f"{each['impact']}: {each['id']}: {node['html'][:200]}"
@@ -82,12 +95,20 @@ def _is_own(address: str, url: str) -> bool:
 
 @contextmanager
 def watched(
-    browser: Browser, url: str, size: Size = DESKTOP, scheme: Scheme = "light", **options: Any
+    browser: Browser,
+    url: str,
+    size: Size = DESKTOP,
+    scheme: Scheme = "light",
+    visitor: Visitor | None = None,
+    **options: Any,
 ) -> Iterator[Watched]:
+    """Signed in as a visitor is, if there is one."""
     width, height = size
     context: BrowserContext = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, **options
     )
+    for name, value in visitor.http.cookies.items() if visitor else ():
+        context.add_cookies([{"name": name, "value": value, "url": url}])
     try:
         yield Watched(context.new_page(), url)
     finally:

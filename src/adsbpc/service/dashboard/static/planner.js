@@ -51,7 +51,8 @@
     body.set("action", "plan");
     planned.forEach((part) => part.setAttribute("aria-busy", "true"));
     try {
-      const answer = await fetch(form.action, {
+      // A button of the form is called "action" too.
+      const answer = await fetch(form.getAttribute("action"), {
         method: "POST",
         body,
         signal: asking.signal,
