@@ -1,21 +1,27 @@
-"""Servers in processes of their own, as `adsbpc serve` runs them, for tests that kill them."""
+"""Servers in processes of their own, as `adsbpc serve` runs them, for tests that kill them.
+
+They are forked from one process that has everything imported: so one starts in a moment.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
+import atexit
+import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from functools import cache
 from pathlib import Path
 
 from adsbpc.cli import serve
+from adsbpc.service import backend as put_together
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.settings import load_settings
-
-_PRELOADED = ["pytest", "tests.service.processes", "adsbpc.service.server", "uvloop", "duckdb"]
 
 
 def prepared(directory: Path, settings: str = "") -> tuple[Path, Backend]:
@@ -28,32 +34,37 @@ def prepared(directory: Path, settings: str = "") -> tuple[Path, Backend]:
 @dataclass(frozen=True)
 class Served:
     url: str
-    process: ForkServerProcess
+    pid: int
 
     def kill(self) -> None:
-        """Signal 9."""
-        self.process.kill()
-        self.process.join()
+        self._end(signal.SIGKILL)
 
-    def stop(self) -> int | None:
-        """As an operator would; what the process returns."""
-        self.process.terminate()
-        self.process.join(60)
-        return self.process.exitcode
+    def stop(self) -> None:
+        """As an operator would."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        deadline = time.monotonic() + 60
+        try:
+            os.kill(self.pid, number)
+            while time.monotonic() < deadline:
+                os.kill(self.pid, 0)
+                time.sleep(0.002)
+        except ProcessLookupError:
+            return
+        raise AssertionError(f"the server does not end by signal {number}")
 
 
-def start(config: Path) -> Served:
-    """A fresh process of a parent that has the libraries loaded, and nothing opened."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(config, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    with ours, os.fdopen(os.dup(ours.fileno())) as printed:
-        line = printed.readline()
+def start(config: Path, hurried: bool = False) -> Served:
+    """One that is hurried compacts ten times as often as can be set."""
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps([str(config), hurried]) + "\n")
+    parent.stdin.flush()
+    pid, line = json.loads(parent.stdout.readline())
     assert line.startswith("adsbpc serves http://"), line
-    return Served(line.split()[2], process)
+    return Served(line.split()[2], pid)
 
 
 @contextmanager
@@ -65,9 +76,47 @@ def served(config: Path) -> Iterator[Served]:
         found.kill()
 
 
-def _serve(config: Path, told: Connection) -> None:
-    """What it prints first, its address, goes through the pipe; its log nowhere."""
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(told.fileno(), 1)
-    os.dup2(silent, 2)
+@cache
+def _parent() -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from tests.service import processes; processes.be_parent()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+        text=True,
+    )
+    atexit.register(process.kill)
+    return process
+
+
+def be_parent() -> None:
+    """For each line that comes, fork a server, and tell its number and what it prints first."""
+    import duckdb  # noqa: F401
+    import pandas  # noqa: F401 (by pyarrow, at its first use)
+    import uvloop  # noqa: F401
+
+    import adsbpc.service.server  # noqa: F401
+
+    # Nobody has to wait for those that end.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for asked in sys.stdin:
+        config, hurried = json.loads(asked)
+        theirs, ours = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _be_server(Path(config), hurried, ours)
+        os.close(ours)
+        with os.fdopen(theirs) as printed:
+            sys.stdout.write(json.dumps([pid, printed.readline()]) + "\n")
+            sys.stdout.flush()
+
+
+def _be_server(config: Path, hurried: bool, told: int) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    silent = os.open(os.devnull, os.O_RDWR)
+    for source, target in ((silent, 0), (told, 1), (silent, 2)):
+        os.dup2(source, target)
+    if hurried:
+        put_together.MICROSECONDS_PER_SECOND *= 10  # type: ignore[attr-defined]
     serve.run(config, None, None, False)
+    os._exit(0)

@@ -20,6 +20,7 @@ from tests.service.raw import (
     assert_problem,
     exchange,
     flood,
+    http,
     memory_stays_flat,
     status_of,
 )

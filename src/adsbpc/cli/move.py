@@ -17,8 +17,8 @@ def run(to: str, config: Path | None, as_json: bool) -> None:
     settings = load_settings(config)
     old_ledger = Database(settings.ledger.location, settings.data)
     old_store = Database(settings.service.database, settings.data, SERVICE)
-    for database in (old_ledger, old_store):
-        if database.file is None or not database.file.exists():
+    for database, must_exist in ((old_store, True), (old_ledger, False)):
+        if database.file is None or (must_exist and not database.file.exists()):
             raise ServiceError(
                 f"{database.where}: is no SQLite file that could be moved. Check the settings"
             )

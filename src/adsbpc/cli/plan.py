@@ -11,17 +11,9 @@ from adsbpc.campaign import Plan, PlannedFit, plan
 from adsbpc.cli.console import results
 from adsbpc.model import load_spec
 from adsbpc.report.numbers import rounded_up
-from adsbpc.report.wording import promise_in_words
+from adsbpc.report.wording import BUYS, promise_in_words
 
 _SHOWN = 40
-
-_BUYS = {
-    "measurement": "noise on the totals of every slot and publisher",
-    "histogram": "noisy histograms of users by contribution, to choose what one user may add",
-    "quantile": "private quantiles, the bounds of the first slots",
-    "sparse vector": "watching whether bounds should change",
-    "attribution fit": "noisy counts of journeys, from which the attribution model is fitted",
-}
 
 _FOLLOWS = {
     "adsbpc": "Bounds follow the data privately: a bound of r makes errors r times as large.",
@@ -42,7 +34,7 @@ def run(file: Path, bound: float | None, as_json: bool) -> None:
     out.print(f"Promise: {promise_in_words(planned.promise)}")
     split = Table("part of the budget", "rho", "buys", title="How the budget is split")
     for part, rho in planned.split.items():
-        split.add_row(part, f"{float(rho):.4g}", _BUYS[part])
+        split.add_row(part, f"{float(rho):.4g}", BUYS[part])
     out.print(split)
     errors = Table(
         "slot", "query", "standard error",

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from adsbpc import __version__
 from adsbpc.errors import (
@@ -28,6 +28,7 @@ from adsbpc.service.api.sent import unfit
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import routes as dashboard
 from adsbpc.service.dashboard.errors import error_page
+from adsbpc.service.dashboard.sign_in import to_sign_in
 from adsbpc.service.headers import RequestIds, SecurityHeaders
 from adsbpc.service.logs import log_failure, told
 from adsbpc.service.observed import Observed
@@ -127,7 +128,7 @@ async def _answer_refusal(request: Request, error: Exception) -> Response:
 
 
 async def _answer_sign_in(request: Request, _error: Exception) -> Response:
-    return RedirectResponse("/sign-in", 303)
+    return to_sign_in(request)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

@@ -17,6 +17,11 @@ from tests.service.running import running, settings_in
 
 pytestmark = pytest.mark.browser
 
+_SEEN = """(seen) => {
+    Object.defineProperty(document, "hidden", { value: !seen, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -75,7 +80,11 @@ def test_the_story(browser: Browser, fresh: Stage, tmp_path: Path) -> None:
         assert page.evaluate("window.stillHere")
         page.get_by_role("button", name="social").click()
 
+        # A page that nobody sees waits until somebody does.
+        page.evaluate(_SEEN, False)
         fresh.release_day(2)
+        assert "day 1 of 3" in page.inner_text(".facts")
+        page.evaluate(_SEEN, True)
         expect(page.locator(".facts")).to_contain_text("day 2 of 3", timeout=10_000)
         # What was picked stays picked.
         expect(page.get_by_role("button", name="social")).to_have_attribute("aria-pressed", "true")
@@ -119,7 +128,7 @@ def test_keys_are_made_copied_and_revoked(browser: Browser, fresh: Stage) -> Non
         row = page.get_by_role("row").filter(has_text="Search network")
         assert row.get_by_role("button").count() == 0 or row.get_by_role("button").is_hidden()
         row.get_by_text("Revoke", exact=True).click()
-        row.get_by_role("button", name="Revoke “Search network”").click()
+        row.get_by_role("button", name="Revoke for good: Search network").click()
         expect(row).to_contain_text("revoked")
         assert fresh.server.backend.keys.authenticate(key) is None
         seen.assert_well_behaved()

@@ -78,21 +78,21 @@ def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
     assert registered.spec.campaign.slots == 7
     again = operator.send("/campaigns/new", {**WANTED, "action": "create"})
     assert again.status_code == 422
-    assert "scope 'planner' has a campaign of that name" in Outline(again.text).words
+    assert "Scope 'planner' has a campaign of that name" in Outline(again.text).words
 
 
 @pytest.mark.parametrize(
     ("changes", "field", "told"),
     [
-        ({"name": ""}, "name", "is missing"),
+        ({"name": ""}, "name", "Is missing"),
         ({"slots": "many"}, "slots", "valid integer"),
         ({"rho": "-1"}, "rho", "greater than or equal to"),
-        ({"timezone": "Mars"}, "timezone", "expected an IANA time zone"),
-        ({"publishers": "a\na"}, "publishers", "lists 'a' more than once"),
-        ({"metric": "value"}, "metric", 'metric = "value" needs value_cap'),
-        ({"start": "soon"}, "start", "expected a day"),
-        ({"model": "shapley", "fit_slots": "99"}, "fit_slots", "the fit serves the slots after"),
-        ({"start": "2026-02-01"}, "start", "the first slot is over"),
+        ({"timezone": "Mars"}, "timezone", "Expected an IANA time zone"),
+        ({"publishers": "a\na"}, "publishers", "Publishers lists 'a' more than once"),
+        ({"metric": "value"}, "metric", 'Metric = "value" needs value_cap'),
+        ({"start": "soon"}, "start", "Expected a day"),
+        ({"model": "shapley", "fit_slots": "99"}, "fit_slots", "The fit serves the slots after"),
+        ({"start": "2026-02-01"}, "start", "The first slot is over"),
         ({"scope_rho": "0.5"}, "", "has no room for campaign"),
     ],
 )  # fmt: skip
@@ -149,7 +149,7 @@ def test_problems_are_told_apart() -> None:
         "  [attribution.fit] rho = 'x': Input should be a valid number\n"
         "  [engine] options: odd"
     ) == [
-        Wrong("name", "is missing. Add it"),
+        Wrong("name", "Is missing. Add it"),
         Wrong("fit_rho", "Input should be a valid number"),
         Wrong("", "[engine] options: odd"),
     ]

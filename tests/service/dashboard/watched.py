@@ -78,7 +78,7 @@ class Watched:
             "async (options) => (await axe.run(document, options)).violations", options
         )
         return [
-            f"{each['impact']}: {each['id']}: {node['html'][:200]}"
+            f"{each['impact']}: {each['id']}: {node['html'][:200]} {node['failureSummary']}"
             for each in found
             for node in each["nodes"]
         ]

@@ -211,13 +211,13 @@ async def stream_releases(
 
 async def _events(request: Request, registered: Registered, after: int) -> AsyncIterator[str]:
     async for slot in backend_of(request).watch.slots(registered, after):
-        if slot is not None:
-            body: dict[str, Any] = {"campaign": registered.campaign_id, "slot": slot}
-            yield f"event: release\nid: {slot}\ndata: {json.dumps(body)}\n\n"
-            continue
-        yield ": listening\n\n"
         try:
             # A key that was revoked meanwhile hears no more.
             await run_in_threadpool(principal_of, request)
         except Problem:
             return
+        if slot is None:
+            yield ": listening\n\n"
+            continue
+        body: dict[str, Any] = {"campaign": registered.campaign_id, "slot": slot}
+        yield f"event: release\nid: {slot}\ndata: {json.dumps(body)}\n\n"

@@ -188,4 +188,4 @@ def _wrong(line: str) -> Wrong:
     # What is about a whole section opens with the key that is wrong.
     key = key or rule.partition(" ")[0]
     field = next((field for field, place in PLACES.items() if place == (section, key)), "")
-    return Wrong(field, rule if field else line)
+    return Wrong(field, rule[:1].upper() + rule[1:] if field else line)

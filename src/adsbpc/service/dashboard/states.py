@@ -45,7 +45,7 @@ def state_of(backend: Backend, registered: Registered, released: int) -> State:
     soon = f"{_slot(timeline, released + 1)} is over on {ends} and is released {after} later."
     if now < grid.starts_at:
         return State("Not begun", "calm", soon)
-    return State("Running" if released else "First slot", "good", soon)
+    return State("Running" if released else "Collecting", "good", soon)
 
 
 def _slot(timeline: Timeline, slot: int) -> str:

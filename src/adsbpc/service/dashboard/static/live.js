@@ -64,10 +64,22 @@
     }
   };
 
-  stream = new EventSource(mark().dataset.stream);
-  stream.addEventListener("open", () => show(true));
-  stream.addEventListener("error", () => show(false));
-  stream.addEventListener("release", () => refresh().catch(() => show(false)));
-  // Pages that are left must not keep a connection open.
+  // The page says after which slot to begin, so that none is missed in between.
+  const listen = () => {
+    stream = new EventSource(mark().dataset.stream);
+    stream.addEventListener("open", () => show(true));
+    stream.addEventListener("error", () => show(false));
+    stream.addEventListener("release", () => refresh().catch(() => show(false)));
+  };
+
+  // Browsers allow few connections to one server: a page that nobody sees must not keep one.
+  document.addEventListener("visibilitychange", () => {
+    stream.close();
+    if (!document.hidden && mark()) {
+      listen();
+    }
+  });
   addEventListener("pagehide", () => stream.close());
+  addEventListener("pageshow", (event) => event.persisted && mark() && listen());
+  listen();
 })();

@@ -69,7 +69,11 @@
       if (error.name === "AbortError") {
         return;
       }
-      said.textContent = "The plan could not be fetched. Reload the page.";
+      const failure = document.createElement("p");
+      failure.className = "wrong";
+      failure.textContent = "The plan could not be fetched. Try again, or sign in again in another tab.";
+      document.getElementById("figures").replaceChildren(failure);
+      said.textContent = failure.textContent;
     }
     planned.forEach((part) => part.removeAttribute("aria-busy"));
   };

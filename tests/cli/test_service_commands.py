@@ -1,0 +1,154 @@
+"""`adsbpc serve`, `adsbpc keys`, `adsbpc move` and `adsbpc demo --serve`, as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adsbpc import Client
+from adsbpc.client import ClientError
+from tests.cli.program import adsbpc
+from tests.service.running import content
+
+
+@contextmanager
+def process(directory: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs until it is told to stop, and then says goodbye."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "adsbpc", *command],
+        cwd=directory, env=os.environ | {"ADSBPC_SERVICE_PORT": "0"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+
+
+def first_line(started: subprocess.Popen[str]) -> str:
+    assert started.stdout is not None
+    return started.stdout.readline()
+
+
+def new_key(directory: Path, role: str, subject: str = "") -> str:
+    done = adsbpc(
+        "keys", "create", "--role", role, "--subject", subject, "--label", "x", "--json",
+        cwd=directory,
+    )  # fmt: skip
+    return str(json.loads(done.stdout)["key"])
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+    made = adsbpc("keys", "create", "--role", "operator", "--label", "Ada", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    text = made.stdout.splitlines()[0]
+    assert re.fullmatch(r"adsbpc_[0-9a-f]{16}_[\w-]{43}", text)
+    new_key(tmp_path, "publisher", "P-1")
+    listed = json.loads(adsbpc("keys", "list", "--json", cwd=tmp_path).stdout)["keys"]
+    assert [(key["role"], key["subject"], key["state"]) for key in listed] == [
+        ("operator", "", "valid"),
+        ("publisher", "P-1", "valid"),
+    ]
+    shown = adsbpc("keys", "list", cwd=tmp_path).stdout
+    assert "Ada" in shown
+    assert text.split("_")[2] not in shown
+    revoked = adsbpc("keys", "revoke", listed[0]["key_id"], cwd=tmp_path)
+    assert revoked.stdout == f"Revoked {listed[0]['key_id']}.\n"
+    again = adsbpc("keys", "revoke", listed[0]["key_id"], cwd=tmp_path)
+    assert again.returncode == 2
+    assert "no such key that is not revoked" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("--role", "oprator", "--label", "x"), 'Did you mean "operator"?'),
+        (("--role", "publisher", "--label", "x"), "subject"),
+    ],
+)
+def test_bad_keys_are_told(tmp_path: Path, command: tuple[str, ...], told: str) -> None:
+    done = adsbpc("keys", "create", *command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with process(tmp_path, "serve") as started:
+        url = first_line(started).split()[2]
+        port = url.rpartition(":")[2]
+        (tmp_path / "other").mkdir()
+        done = adsbpc("serve", "--port", port, cwd=tmp_path / "other")
+    assert done.returncode == 1
+    assert f"port = {port}: cannot be listened on" in done.stderr
+
+
+def test_bad_settings_end_with_2(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text("[service]\nprot = 1\n", encoding="utf-8")
+    done = adsbpc("serve", "--config", "service.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'Did you mean "port"?' in done.stderr
+
+
+def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
+    """Push, move, and go on where it was: the same keys, campaigns and batches."""
+    (tmp_path / "service.toml").write_text("[service]\nport = 0\n", encoding="utf-8")
+    operator, publisher = new_key(tmp_path, "operator"), new_key(tmp_path, "publisher", "P-1")
+    today = datetime.now(UTC)
+    row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": today, "kind": "click"}
+    with process(tmp_path, "serve", "--config", "service.toml") as started:
+        url = first_line(started).split()[2]
+        with Client(url, operator) as client:
+            campaign = client.create_campaign(content(start=today.date().isoformat()))["id"]
+        with Client(url, publisher) as client:
+            assert client.push_impressions([row], "batch-1")["accepted"] == 1
+    done = adsbpc("move", postgresql_database, "--config", "service.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    moved = json.loads(done.stdout)
+    assert moved["rows"] >= 5
+    assert not (tmp_path / "adsbpc-data" / "service.sqlite").exists()
+    again = adsbpc("move", postgresql_database, "--config", "service.toml", cwd=tmp_path)
+    assert "is no SQLite file that could be moved" in again.stderr
+    (tmp_path / "service.toml").write_text(
+        f'[service]\nport = 0\ndatabase = "{postgresql_database}"\n'
+        f'[ledger]\nlocation = "{postgresql_database}"\n',
+        encoding="utf-8",
+    )
+    with process(tmp_path, "serve", "--config", "service.toml") as started:
+        url = first_line(started).split()[2]
+        with Client(url, operator) as client:
+            assert [each["id"] for each in client.campaigns()] == [campaign]
+        with Client(url, publisher) as client:
+            assert client.push_impressions([row], "batch-1")["repeated"]
+
+
+def test_the_demo_serves(tmp_path: Path) -> None:
+    command = ("demo", "--serve", "--directory", "d", "--users", "300", "--slots", "3",
+               "--port", "0", "--day-seconds", "0.5")  # fmt: skip
+    with process(tmp_path, *command) as started:
+        assert started.stdout is not None
+        said = ""
+        while "stays open until Ctrl-C" not in said:
+            line = started.stdout.readline()
+            assert line, "the demo ended early"
+            said += line
+        campaign = re.search(r"(http://\S+)/campaigns/(\w+)", said)
+        keys = dict(re.findall(r"Sign in as (\w+): (\S+)", said))
+        assert campaign is not None
+        with Client(campaign[1], keys["advertiser"]) as client:
+            assert len(client.releases(campaign[2])) == 3
+            with pytest.raises(ClientError, match="may not do this"):
+                client.keys()
+        with Client(campaign[1], keys["operator"]) as client:
+            assert client.verification(campaign[2])["verified"]
