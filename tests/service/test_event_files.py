@@ -106,6 +106,26 @@ def test_a_file_that_is_gone_is_not_listed(files: EventFiles, store: Database) -
     assert files.live("impressions", "Ad-1") == []
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    files: EventFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its name is on the disk before anybody hears of it."""
+    synced = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append((is_folder, [path.suffix for path in files.folder.iterdir()]))
+        if not is_folder:
+            (unfinished,) = files.folder.iterdir()
+            assert os.fstat(descriptor).st_size == unfinished.stat().st_size > 500
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    files.write("impressions", impressions())
+    assert synced == [(False, [".unfinished"]), (True, [".parquet"])]
+
+
 def test_a_disk_that_fails_leaves_nothing_behind(
     files: EventFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

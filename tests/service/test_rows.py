@@ -234,6 +234,17 @@ def test_a_moment_is_read_the_same_alone_and_among_others(text: Any) -> None:
     assert among.quarantined == {**alone.quarantined, 1: Reason.BAD_TIMESTAMP}
 
 
+@pytest.mark.parametrize("media_type", [NDJSON, JSON])
+@pytest.mark.parametrize("value", [True, False, "5", [5], 10**400, -1])
+def test_a_number_is_read_the_same_alone_and_among_others(media_type: str, value: Any) -> None:
+    rows = [{**CONVERSION, "value": each} for each in (1.5, value, 2, None)]
+    found = check(rows, "conversions", media_type)
+    assert list(found.quarantined) == [1]
+    assert found.table["value"].to_pylist() == [1.5, 2.0, None]
+    without_null = check(rows[:3], "conversions", media_type)
+    assert without_null.quarantined == found.quarantined
+
+
 def test_good_rows_are_taken_as_they_are() -> None:
     found = checked([IMPRESSION, {**IMPRESSION, "timestamp": "2026-03-01 12:04:59.5+01:00"}])
     assert found.quarantined == {}

@@ -1,6 +1,6 @@
 """What a row of a batch may be, and the verdict of each row that may not.
 
-Must never: let the verdict of a row depend on other rows, or put a user into a reason.
+Must never: let it depend on other rows whether a row is good, or quote a value in a reason.
 """
 
 from __future__ import annotations
@@ -66,16 +66,10 @@ _CLOCK_PATTERN = re.compile(_CLOCK)
 _ZONED_PATTERN = re.compile(_CLOCK + _ZONE)
 _WHOLE_MOMENT = len("2026-03-01T12:00:00.123456Z")
 
-# What JSON may carry in each field, beside null.
-_JSON_TYPES: Final[dict[Source, dict[str, tuple[type, ...]]]] = {
-    source: {name: (int, float) if name == "value" else (str,) for name in schema.names}
-    for source, schema in SCHEMAS.items()
+_FIELDS: Final[dict[Source, frozenset[str]]] = {
+    source: frozenset(schema.names) for source, schema in SCHEMAS.items()
 }
-_ABSENT: Final[dict[str, str]] = {
-    "user_id": Reason.NO_USER,
-    "publisher_id": Reason.NO_PUBLISHER,
-    "advertiser_id": "no advertiser",
-}
+_ABSENT: Final[dict[str, str]] = {"user_id": Reason.NO_USER, "advertiser_id": "no advertiser"}
 
 
 @dataclass(frozen=True)
@@ -153,17 +147,18 @@ def _misshapen(row: Any, source: Source) -> str | None:
         return "not valid JSON"
     if not isinstance(row, dict):
         return "not a JSON object"
-    types = _JSON_TYPES[source]
+    fields = _FIELDS[source]
     for name, value in row.items():
-        if name not in types:
+        if name not in fields:
             return f"unknown field: {name[:_SHOWN_NAME]}"
-        if value is None or (type(value) is str and name != "value"):
+        if value is None:
             continue
-        # A truth value is an integer to Python, and no amount.
-        if not isinstance(value, types[name]) or isinstance(value, bool):
-            if name == "timestamp":
-                return str(Reason.BAD_TIMESTAMP)
-            return f"{name} is not {'a number' if name == 'value' else 'text'}"
+        if name == "value":
+            # A truth value is an integer to Python, and no amount.
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                return "value is not a number"
+        elif not isinstance(value, str):
+            return str(Reason.BAD_TIMESTAMP) if name == "timestamp" else f"{name} is not text"
     return None
 
 

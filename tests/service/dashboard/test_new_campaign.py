@@ -43,7 +43,7 @@ def test_the_first_look_has_a_plan(operator: Visitor) -> None:
     assert values["start"] == "2026-03-03"
     assert re.search(r"one publisher ± [\d.]+ all together ± [\d,.]+ epsilon 7.77", outline.words)
     assert "Someone who reads every number" in outline.words
-    assert "0.7 noise on the totals of every slot and publisher" in outline.words
+    assert "0.95 noise on the totals of every slot and publisher" in outline.words
     chart = json.loads(outline.scripts[-1])["spec"]
     assert len(chart["data"]["values"]) == 2 * 31
 
@@ -56,9 +56,10 @@ def test_only_operators_plan(stage: Stage, advertiser: Visitor) -> None:
 def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
     book = stage.server.backend.campaigns
     before = len(book.all())
-    answer = operator.send("/campaigns/new", {**WANTED, "action": "plan", "rho": "0.25"})
+    wanted = {**WANTED, "mechanism": "adsbpc", "rho": "0.25"}
+    answer = operator.send("/campaigns/new", {**wanted, "action": "plan"})
     assert answer.status_code == 200
-    spec = book.spec(fields.planned({**WANTED, "rho": "0.25"}))
+    spec = book.spec(fields.planned(wanted))
     found = expected(spec, plan(spec, 2))
     assert f"one publisher ± {found.one} all together ± {found.all}" in Outline(answer.text).words
     assert json.loads(Outline(answer.text).scripts[-1])["spec"] == json.loads(

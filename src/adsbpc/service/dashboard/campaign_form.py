@@ -87,7 +87,7 @@ def defaults(today: date) -> dict[str, str]:
         "view_lookback": "1d",
         "fit_rho": "0.05",
         "fit_slots": "7",
-        "mechanism": "adsbpc",
+        "mechanism": "personal-budget",
         "rho": "1",
         "delta": "1e-6",
         "heavy_user": "30",

@@ -68,7 +68,13 @@
   const listen = () => {
     stream = new EventSource(mark().dataset.stream);
     stream.addEventListener("open", () => show(true));
-    stream.addEventListener("error", () => show(false));
+    stream.addEventListener("error", () => {
+      show(false);
+      // The server refuses to go on: perhaps nobody is signed in any more, which the page tells.
+      if (stream.readyState === EventSource.CLOSED) {
+        refresh().catch(() => {});
+      }
+    });
     stream.addEventListener("release", () => refresh().catch(() => show(false)));
   };
 
