@@ -125,6 +125,15 @@ def test_repeated_impressions(engine: Engine, tmp_path: Path) -> None:
     assert events.quarantined() == {("impressions", Reason.REPEATED_ID): 2}
 
 
+def test_publishers_number_their_events_each_for_themselves(engine: Engine, tmp_path: Path) -> None:
+    """Nobody can make another publisher's touch a repeat by guessing its event ids."""
+    rows = [{**IMPRESSION, "event_id": "1", "publisher_id": p} for p in ("P-1", "P-2", "P-1")]
+    write_both(tmp_path, impressions=rows)
+    events, good, _ = counts(engine, spec_of(tmp_path))
+    assert good == 2
+    assert events.quarantined() == {("impressions", Reason.REPEATED_ID): 1}
+
+
 def test_a_bad_row_does_not_use_up_its_event_id(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path, conversions=[{**FULL_CONVERSION, "value": -1.0}, FULL_CONVERSION])
     events, _, good = counts(duckdb_engine, spec_of(tmp_path))

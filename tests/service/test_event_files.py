@@ -237,6 +237,7 @@ def test_a_clock_that_runs_behind_deletes_nothing(
     list_files(files, store, retired)
     with store.writing(LOCK) as connection:
         assert files.retired(connection, [retired])
+    age(files.folder / retired, 60 * DAY)
     clock.pass_seconds(2 * DAY)
     assert files.sweep() == 0
     assert {path.name for path in files.folder.iterdir()} == {name, retired}

@@ -311,23 +311,38 @@ def test_who_comes_when_too_many_wait_is_sent_away(opened: Opener, files: EventF
     assert add_one(intake, batch("k4", numbered(4, 1))).accepted == 1
 
 
-def test_closing_stores_what_waits(opened: Opener, files: EventFiles) -> None:
-    intake = opened(start=False)
+def test_closing_stores_what_waits(
+    opened: Opener, files: EventFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intake = opened()
+    writing, go_on = threading.Event(), threading.Event()
+    write = EventFiles.write
+
+    def slow(self: EventFiles, source: Source, table: pa.Table) -> str:
+        writing.set()
+        go_on.wait(10)
+        return write(self, source, table)
+
+    monkeypatch.setattr(EventFiles, "write", slow)
 
     async def close_while_they_wait() -> list[Answer]:
-        waiting = [
+        first = asyncio.create_task(intake.add(batch("first", [IMPRESSION])))
+        await asyncio.to_thread(writing.wait, 10)
+        others = [
             asyncio.create_task(intake.add(batch(f"k{number}", numbered(number, 1))))
-            for number in range(5)
+            for number in range(5, 9)
         ]
-        await asyncio.sleep(0)
-        intake.start()
-        await asyncio.to_thread(intake.close)
-        return await asyncio.gather(*waiting)
+        await asyncio.sleep(0.05)
+        closing = asyncio.create_task(asyncio.to_thread(intake.close))
+        await asyncio.sleep(0.05)
+        go_on.set()
+        await closing
+        return await asyncio.gather(first, *others)
 
     assert [answer.accepted for answer in asyncio.run(close_while_they_wait())] == [1] * 5
     assert len(ids(files)) == 5
     with pytest.raises(Problem, match="503 Not stored"):
-        add_one(intake, batch("late", [IMPRESSION]))
+        add_one(intake, batch("late", numbered(20, 1)))
     intake.close()
 
 

@@ -119,7 +119,8 @@ def test_the_story(tmp_path: Path, database: str, request: pytest.FixtureRequest
         registered = server.backend.campaigns.get(campaign)
         assert registered is not None
         expected = offline_totals(tmp_path, impressions, conversions)
-        assert totals_of(registered.spec) == expected
+        with server.backend.campaigns.ready(registered, 3) as ready:
+            assert totals_of(ready.spec) == expected
 
         advertiser = server.client("advertiser", "Ad-1")
         released = advertiser.releases(campaign)

@@ -29,7 +29,10 @@ _LATER = (429, 502, 503, 504)
 
 
 class ClientError(AdsbpcError):
-    """The service refused. `status` is that of the answer, 0 if there was none."""
+    """The service refused. `status` is that of the answer, 0 if there was none. `batch` is the key
+    of a push that failed: sent again with it, it counts once whatever became of it."""
+
+    batch: str | None = None
 
     def __init__(self, status: int, title: str, detail: str, to_do: str) -> None:
         self.status, self.title, self.detail, self.to_do = status, title, detail, to_do
@@ -77,16 +80,21 @@ class Client:
 
     def _push(self, source: str, rows: Iterable[Row], batch: str | None) -> dict[str, Any]:
         body = b"\n".join(json.dumps(row, default=_moment).encode() for row in rows)
-        headers = {
-            "Content-Type": "application/x-ndjson",
-            "Idempotency-Key": batch or uuid4().hex,
-        }
+        batch = batch or uuid4().hex
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": batch}
         if self._pack:
             body = gzip.compress(body, compresslevel=1)
             headers["Content-Encoding"] = "gzip"
+        try:
+            return dict(self._sent(f"/v1/{source}", body, headers).json())
+        except ClientError as error:
+            error.batch = batch
+            raise
+
+    def _sent(self, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
         for attempt in range(1, self._attempts + 1):
             try:
-                answer = self._http.post(f"/v1/{source}", content=body, headers=headers)
+                answer = self._http.post(path, content=body, headers=headers)
             except httpx.TransportError as error:
                 if attempt == self._attempts:
                     raise _unreachable(error) from error
@@ -94,8 +102,8 @@ class Client:
                 continue
             if answer.status_code not in _LATER or attempt == self._attempts:
                 break
-            time.sleep(min(float(answer.headers.get("Retry-After", 1)), 30))
-        return dict(_checked(answer).json())
+            time.sleep(_pause(answer))
+        return _checked(answer)
 
     # ---- campaigns -----------------------------------------------------------------------------
 
@@ -193,6 +201,12 @@ class Client:
             return self._http.request(method, path, **more)
         except httpx.TransportError as error:
             raise _unreachable(error) from error
+
+
+def _pause(answer: httpx.Response) -> float:
+    """Seconds; a proxy in between may say a date instead, which is no matter of seconds."""
+    said = answer.headers.get("Retry-After", "1")
+    return min(float(said), 30) if said.isdecimal() else 30
 
 
 def _moment(value: object) -> str:

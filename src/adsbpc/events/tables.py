@@ -93,11 +93,11 @@ def read_events(
     engine.view("impressions_parsed", impressions_checked(impressions, spec, offsets))
     engine.view("conversions_parsed", conversions_checked(conversions, spec, offsets))
     _mark_repeats(
-        engine, impressions, "impressions", _IMPRESSION_COLUMNS, "time_us, publisher_id, kind"
+        engine, impressions, "impressions", _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
     )
     # The first to arrive is kept, so that a repeat can never displace what was released.
     _mark_repeats(
-        engine, conversions, "conversions", _CONVERSION_COLUMNS,
+        engine, conversions, "conversions", _CONVERSION_COLUMNS, "",
         "arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1)",
     )  # fmt: skip
     engine.view("quarantine", _quarantine())
@@ -180,7 +180,7 @@ def _check_moments(
 
 
 def _mark_repeats(
-    engine: Engine, reading: SourceReading, name: str, columns: str, order: str
+    engine: Engine, reading: SourceReading, name: str, columns: str, sender: str, order: str
 ) -> None:
     """Define `{name}_checked`: the parsed rows, with repeated event ids among the reasons."""
     parsed, marks = f"{name}_parsed", f"{name}_repeated"
@@ -188,7 +188,7 @@ def _mark_repeats(
         engine.table(marks, repeated_marks(parsed))
         ((repeated,),) = engine.rows(f"count {marks}", f"SELECT count(*) FROM {marks}")
         if repeated:
-            engine.view(f"{name}_checked", without_repeats(parsed, marks, columns, order))
+            engine.view(f"{name}_checked", without_repeats(parsed, marks, columns, sender, order))
             return
     engine.view(f"{name}_checked", f"SELECT * FROM {parsed}")
 

@@ -200,8 +200,10 @@ SELECT mark FROM (SELECT {_MARK} AS mark FROM {checked}) AS marked
 WHERE mark IS NOT NULL GROUP BY mark HAVING count(*) > 1"""
 
 
-def without_repeats(checked: str, marks: str, columns: str, order: str) -> str:
-    """Of several good rows of a user with one event id, all but the first get a reason."""
+def without_repeats(checked: str, marks: str, columns: str, sender: str, order: str) -> str:
+    """Of several good rows of a user and sender with one event id, all but the first get a reason.
+    Senders number their events each for themselves; `sender` is empty where there is one."""
+    key = ", ".join(filter(None, ("user_id", sender, "event_id")))
     return f"""
 WITH marked AS (SELECT {columns}, reason, {_MARK} AS mark FROM {checked}),
 suspected AS (
@@ -211,6 +213,6 @@ suspected AS (
 SELECT {columns}, reason FROM suspected WHERE repeated IS NULL
 UNION ALL
 SELECT {columns},
-  CASE WHEN row_number() OVER (PARTITION BY user_id, event_id ORDER BY {order}) > 1
+  CASE WHEN row_number() OVER (PARTITION BY {key} ORDER BY {order}) > 1
     THEN {quote_text(Reason.REPEATED_ID)} END AS reason
 FROM suspected WHERE repeated IS NOT NULL"""

@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 from adsbpc.errors import AdsbpcError, LedgerError, SpecError
 
 _WAIT_SECONDS = 60
+_CONNECT_SECONDS = 10
 _AGAIN = "Run the same command again: what was committed is returned as it was, nothing twice"
 
 # What databases say, and what a person can do about it.
@@ -69,7 +70,7 @@ class Database:
     def __init__(self, location: str, directory: Path, schema: Schema = LEDGER) -> None:
         self._schema = schema
         self._url = _url(location, directory, schema.key)
-        self.where = self._url.render_as_string(hide_password=True)
+        self.where = without_password(self._url)
         if self.file is not None:
             self.where = str(self.file)
         try:
@@ -80,6 +81,7 @@ class Database:
                 hide_parameters=True,
                 # A database that was started anew meanwhile is connected to again.
                 **({"pool_pre_ping": True, "max_overflow": 50} if schema.pooled else {}),
+                connect_args={} if self.file else {"connect_timeout": _CONNECT_SECONDS},
             )
         except (ModuleNotFoundError, NoSuchModuleError, ArgumentError) as error:
             raise schema.failure(
@@ -220,6 +222,17 @@ def _url(location: str, directory: Path, key: str) -> URL:
             "file, or a URL that starts with postgresql://"
         )
     return url.set(drivername="postgresql+psycopg")
+
+
+def without_password(url: URL) -> str:
+    """A URL for messages, wherever in it a password stands."""
+    hidden = {name: "***" for name in url.query if is_secret(name)}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option of this name must not be shown."""
+    return any(part in name.lower() for part in ("secret", "password", "token", "key"))
 
 
 def _cause(error: SQLAlchemyError) -> str:

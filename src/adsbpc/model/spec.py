@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -56,7 +57,7 @@ class CampaignSection(Section):
 
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
-        twice = sorted({p for p in self.publishers if self.publishers.count(p) > 1})
+        twice = sorted(p for p, count in Counter(self.publishers).items() if count > 1)
         if twice:
             raise ValueError(f"publishers lists {twice[0]!r} more than once: remove the repeats")
         for kept, meaning in (

@@ -76,7 +76,7 @@ def _by_key(request: Request, header: str) -> Principal:
 def check_throttle(request: Request) -> None:
     seconds = backend_of(request).throttle.refused_for(address_of(request))
     if seconds is not None:
-        note(request, None, "authenticate", "", "refused", "too many wrong keys")
+        # The wrong keys are in the audit log; these requests are not looked at.
         raise Problem(
             429, "Too many requests", "Too many wrong keys came from this address",
             f"Try again in {seconds} seconds, with the right key", {"Retry-After": str(seconds)},

@@ -51,7 +51,8 @@ class AuditLog:
         address: str,
         durable: bool = False,
     ) -> None:
-        """Write one decision. What was refused is on the disk when this returns."""
+        """Write one decision. What a known key was refused is on the disk when this returns; the
+        others are too many to wait for, and anybody can cause them."""
         now = self._clock.now().astimezone(UTC)
         fields = {
             "at": now.isoformat(timespec="microseconds"),
@@ -70,7 +71,11 @@ class AuditLog:
         line = json.dumps(shown, ensure_ascii=True) + "\n"
         file = self._folder / f"{now:%Y-%m-%d}.jsonl"
         try:
-            self._append(file, line.encode("ascii"), durable or decision == "refused")
+            self._append(
+                file,
+                line.encode("ascii"),
+                durable or (decision == "refused" and principal is not None),
+            )
         except OSError as error:
             raise _failure(file, error) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from adsbpc.errors import AdsbpcError, ServiceError
+from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.audit import AuditLog
@@ -65,7 +65,8 @@ class Backend:
                 for source in SCHEMAS:
                     compact(self.files, self.store, source)
                 self.files.sweep()
-            except (AdsbpcError, OSError) as error:
+            # Whatever it was, events are where they were, and the next time may go well.
+            except Exception as error:  # noqa: BLE001
                 log_failure("compaction", error)
 
 
@@ -75,8 +76,10 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
     real = SystemClock()
     clock = clock or real
     try:
+        # Only the owner may look into it, whatever is put there.
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in ("events", "campaigns", "audit"):
-            (settings.data / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+            (settings.data / folder).mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
         raise ServiceError(
             f"[service] data = {settings.data}: cannot be created ({error.strerror}). "
@@ -96,9 +99,7 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
         audit=AuditLog(settings.data / "audit", real),
         throttle=Throttle(real),
         files=files,
-        intake=Intake(
-            store, files, clock, settings.ingest.waiting_batches, settings.scheduler.grace
-        ),
+        intake=Intake(store, files, clock, settings.ingest.waiting_batches),
         counts=Counts(store, clock),
         campaigns=book,
         scheduler=Scheduler(store, book, clock, settings.scheduler, metrics),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,13 @@ from adsbpc.service.store import batches as stored_batches
 
 # Whose batch it is, of which source, and its idempotency key.
 BatchId = tuple[str, Source, str]
+
+
+# Statements are made once: that takes longer than to run them. They tell how many rows were new.
+_STORE: Final = {
+    name: insert(stored_batches).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
+}
 
 
 @dataclass(frozen=True)
@@ -178,11 +185,8 @@ class Plan:
 
     def record(self, connection: Connection) -> bool:
         """Write answers and counts; False, with nothing to keep, if a batch was stored before."""
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
         written = connection.execute(
-            dialect.insert(stored_batches)
-            .on_conflict_do_nothing()
-            .execution_options(preserve_rowcount=True),
+            _STORE[connection.dialect.name],
             [
                 {
                     "owner": owner,

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Row, insert, select
-from sqlalchemy.exc import IntegrityError
 
 from adsbpc.campaign import Campaign, start
 from adsbpc.errors import ServiceError, SpecError
@@ -23,13 +25,16 @@ from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import CampaignSpec, spec_of
 from adsbpc.model.slots import to_microseconds
+from adsbpc.service.arrivals import close_arrivals
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import EventFiles
+from adsbpc.service.logs import log_failure
 from adsbpc.service.principal import Principal
-from adsbpc.service.rows import Source
+from adsbpc.service.rows import SCHEMAS
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
+_SECTIONS = ("campaign", "attribution", "privacy", "workload")
 _SERVERS_OWN = ("events", "engine", "ledger")
 # Keys that would make the server read a file that somebody names.
 _FILES = (
@@ -39,6 +44,8 @@ _FILES = (
     ("privacy", "personal_budget", "previous"),
 )
 _WHERE = "the campaign"
+# Planning takes the cube of it: some ten seconds here.
+_MOST_PERSONAL_SLOTS = 1_100
 _ID = re.compile("[0-9a-f]{32}")
 
 
@@ -64,6 +71,11 @@ class Registered:
     def campaign(self) -> Campaign:
         return Campaign(self.spec)
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a campaign file would say, without what is the server's."""
+        return content_of(self.spec)
+
 
 class CampaignBook:
     """Registers campaigns and makes them ready to be released."""
@@ -77,9 +89,9 @@ class CampaignBook:
     def create(self, content: dict[str, Any], by: Principal) -> Registered:
         """Register a campaign, or raise SpecError with everything that is wrong with it."""
         campaign_id = uuid4().hex
-        spec = self.spec(content, campaign_id)
+        spec = self.spec(content)
         first_end = spec.grid.boundaries[1]
-        if first_end <= now_us(self._clock):
+        if first_end <= now_us(self._clock) and not self._has_started(spec):
             raise SpecError(
                 f"[campaign] start = {spec.campaign.start}: the first slot is over, and would be "
                 "released without what was not stored yet. Start today or later"
@@ -92,55 +104,78 @@ class CampaignBook:
             "scope": spec.campaign.scope,
             "name": spec.campaign.name,
             "advertiser": spec.campaign.advertiser,
-            "spec": json.dumps(_kept(content)),
+            "spec": json.dumps(content_of(spec)),
             "created_us": created_us,
             "created_by": by.key_id,
             "lease_holder": "",
             "lease_until_us": 0,
             "problem": "",
         }
-        if not self._insert(row):
-            raise SpecError(
-                f"[campaign] name = {spec.campaign.name!r}: scope {spec.campaign.scope!r} has a "
-                "campaign of that name. Take another name"
-            )
+        self._insert(row)
         return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
 
-    def _insert(self, row: dict[str, Any]) -> bool:
-        with self._store.writing("campaigns") as connection:
-            known = select(campaigns.c.campaign_id).where(
-                campaigns.c.scope == row["scope"], campaigns.c.name == row["name"]
-            )
-            if connection.execute(known).first() is not None:
-                return False
-            try:
-                connection.execute(insert(campaigns).values(**row))
-            except IntegrityError:
-                return False
-        return True
+    def _has_started(self, spec: CampaignSpec) -> bool:
+        """Whether the ledger knows it: then the service's database was lost, and it goes on."""
+        key = spec.campaign.scope, spec.campaign.name
+        return self.ledger.exists() and self.ledger.campaign(*key) is not None
 
-    def spec(self, content: dict[str, Any], campaign_id: str = "planned") -> CampaignSpec:
+    def _insert(self, row: dict[str, Any]) -> None:
+        columns = campaigns.c
+        with self._store.writing("campaigns") as connection:
+            known = connection.execute(
+                select(columns.name, columns.advertiser).where(columns.scope == row["scope"])
+            ).all()
+            # Who reads a campaign sees its scope's budget, so that a scope is one advertiser's.
+            if any(advertiser != row["advertiser"] for _, advertiser in known):
+                raise SpecError(
+                    f"[campaign] scope = {row['scope']!r}: belongs to another advertiser, who "
+                    "would see this campaign's spending. Take another scope"
+                )
+            if any(name == row["name"] for name, _ in known):
+                raise SpecError(
+                    f"[campaign] name = {row['name']!r}: scope {row['scope']!r} has a campaign of "
+                    "that name. Take another name"
+                )
+            connection.execute(insert(campaigns).values(**row))
+
+    def spec(self, content: dict[str, Any]) -> CampaignSpec:
         """The spec of a campaign, with what the server adds to it."""
         _check_keys(content)
-        folder = Path("campaigns") / campaign_id
         engine = self._settings.engine
         whole = {
-            **_with_dates(content),
+            **_with_scope(_with_dates(content)),
             "events": {
-                "impressions": str(folder / "impressions.files"),
-                "conversions": str(folder / "conversions.files"),
+                # Lists of files, made for each release.
+                "impressions": "impressions.files",
+                "conversions": "conversions.files",
                 "engine": engine.name,
             },
             "engine": {"options": engine.options},
             "ledger": {"location": self._settings.ledger.location},
         }
-        return spec_of(whole, self._settings.data, _WHERE)
+        spec = spec_of(whole, self._settings.data, _WHERE)
+        personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
+        if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
+            raise SpecError(
+                f"[campaign] slots = {spec.campaign.slots}: the noise of personal budgets is "
+                f"planned for up to {_MOST_PERSONAL_SLOTS} slots here. Take fewer, days instead "
+                'of hours, or mechanism = "adsbpc"'
+            )
+        return spec
 
     def all(self) -> list[Registered]:
         """The newest first."""
         wanted = select(campaigns).order_by(campaigns.c.created_us.desc(), campaigns.c.campaign_id)
         with self._store.reading() as connection:
-            return [self._registered(row) for row in connection.execute(wanted)]
+            rows = connection.execute(wanted).all()
+        found = []
+        for row in rows:
+            # One that cannot be read must not hide the others.
+            try:
+                found.append(self._registered(row))
+            except ServiceError as error:
+                log_failure("campaign cannot be read", error, campaign=row.campaign_id)
+        return found
 
     def get(self, campaign_id: str) -> Registered | None:
         if not _ID.fullmatch(campaign_id):
@@ -151,7 +186,13 @@ class CampaignBook:
         return None if row is None else self._registered(row)
 
     def _registered(self, row: Row[Any]) -> Registered:
-        spec = self.spec(json.loads(row.spec), row.campaign_id)
+        try:
+            spec = self.spec(json.loads(row.spec))
+        except (SpecError, ValueError) as error:
+            raise ServiceError(
+                f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
+                "Restore the service's database from a backup"
+            ) from None
         return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
 
     def last_slot(self, registered: Registered) -> int:
@@ -160,22 +201,20 @@ class CampaignBook:
             return 0
         return self.ledger.last_slot(registered.scope, registered.name)
 
-    def prepare(self, registered: Registered) -> None:
-        """Say which files hold the campaign's events, as of now."""
-        directory, events = self._settings.data, registered.spec.events
-        sources: tuple[tuple[Source, str], ...] = (
-            ("impressions", events.impressions), ("conversions", events.conversions),
-        )  # fmt: skip
-        for source, name in sources:
-            path = directory / name
-            try:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._files.manifest(source, registered.advertiser, path)
-            except OSError as error:
-                raise ServiceError(
-                    f"{path}: the list of event files cannot be written ({error.strerror}). Free "
-                    "some space, or give adsbpc the right to write there"
-                ) from None
+    @contextmanager
+    def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
+        """The campaign with all events that arrived up to the end of a slot, and none to come."""
+        close_arrivals(self._store, registered.spec.grid.boundaries[slot])
+        directory = self._settings.data / "campaigns" / registered.campaign_id
+        directory.mkdir(exist_ok=True, mode=0o700)
+        # Lists of its own for each attempt: others may be at work on the same slot.
+        with TemporaryDirectory(dir=directory) as folder:
+            lists: dict[str, str] = {}
+            for source in SCHEMAS:
+                lists[source] = str(Path(folder) / f"{source}.files")
+                self._files.manifest(source, registered.advertiser, Path(lists[source]))
+            events = registered.spec.events.model_copy(update=lists)
+            yield Campaign(registered.spec.model_copy(update={"events": events}))
 
     def due(self, registered: Registered, grace_us: int) -> int:
         """The last slot that is over for long enough."""
@@ -227,7 +266,14 @@ def _with_dates(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "campaign": {**section, **dates}}
 
 
-def _kept(content: dict[str, Any]) -> dict[str, Any]:
-    """What is stored: days of a TOML file as texts."""
-    kept: dict[str, Any] = json.loads(json.dumps(content, default=str))
-    return kept
+def _with_scope(content: dict[str, Any]) -> dict[str, Any]:
+    """A campaign that names no scope has that of its advertiser."""
+    section = content.get("campaign")
+    if not isinstance(section, dict) or "scope" in section or "advertiser" not in section:
+        return content
+    return {**content, "campaign": {**section, "scope": section["advertiser"]}}
+
+
+def content_of(spec: CampaignSpec) -> dict[str, Any]:
+    """What was understood of a campaign, which reads the same for ever."""
+    return spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Executable, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.ledger.database import Database
@@ -13,6 +14,19 @@ from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.store import counts
 
 HOUR_US = 3_600 * 1_000_000
+
+
+def _added(insert: postgresql.Insert | sqlite.Insert) -> Executable:
+    return insert.on_conflict_do_update(
+        index_elements=list(counts.primary_key),
+        set_={"number": counts.c.number + insert.excluded.number},
+    )
+
+
+_ADD: Final = {
+    "postgresql": _added(postgresql.insert(counts)),
+    "sqlite": _added(sqlite.insert(counts)),
+}
 
 
 @dataclass(frozen=True)
@@ -48,14 +62,9 @@ def add_counts(
 ) -> None:
     """Add numbers by (source, owner, verdict) to the hour of a moment, in the caller's
     transaction."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    added = dialect.insert(counts)
     hour_us = moment_us // HOUR_US * HOUR_US
     connection.execute(
-        added.on_conflict_do_update(
-            index_elements=list(counts.primary_key),
-            set_={"number": counts.c.number + added.excluded.number},
-        ),
+        _ADD[connection.dialect.name],
         [
             {
                 "hour_us": hour_us,

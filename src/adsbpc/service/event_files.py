@@ -32,6 +32,7 @@ STORED: Final[dict[Source, pa.Schema]] = {
     "conversions": SCHEMAS["conversions"].append(pa.field("arrived_at", MOMENT)),
 }
 
+_LIST: Final = insert(event_files)
 _OWN_NAMES = re.compile(
     r"(impressions|conversions)-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.unfinished)?"
 )
@@ -74,13 +75,14 @@ class EventFiles:
                 "and send the batch again"
             )
         connection.execute(
-            insert(event_files).values(
-                name=name,
-                source=source,
-                advertiser=advertiser,
-                row_count=rows,
-                created_us=now_us(self._clock),
-            )
+            _LIST,
+            {
+                "name": name,
+                "source": source,
+                "advertiser": advertiser,
+                "row_count": rows,
+                "created_us": now_us(self._clock),
+            },
         )
 
     def retired(self, connection: Connection, names: Sequence[str]) -> bool:

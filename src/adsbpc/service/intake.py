@@ -7,18 +7,17 @@ a slot that may have been released.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
+from adsbpc.service.arrivals import closed_until
 from adsbpc.service.batches import (
     Answer,
     Batch,
@@ -30,35 +29,35 @@ from adsbpc.service.batches import (
 )
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import LOCK, EventFiles
+from adsbpc.service.logs import log_failure
 from adsbpc.service.problems import Problem
 
 __all__ = ["Answer", "Batch", "Intake"]
 
-_LOG = logging.getLogger(__name__)
-
 _MOST_ROWS = 100_000
+_GATHER_SECONDS = 0.005
 _REMEMBERED = 1_000_000
 _ATTEMPTS = 8
 _AGAIN_SECONDS = "1"
 
 
 class Intake:
-    """`waiting` batches may wait, others are sent away. `grace_us` is how long after its end a
-    slot is released: what takes more than half of that is stored as arrived later."""
+    """`waiting` batches may wait, others are sent away."""
 
-    def __init__(
-        self, store: Database, files: EventFiles, clock: Clock, waiting: int, grace_us: int
-    ) -> None:
-        self._store, self._files, self._clock = store, files, clock
-        self._limit, self._grace_us = waiting, grace_us
+    def __init__(self, store: Database, files: EventFiles, clock: Clock, waiting: int) -> None:
+        self._store, self._files, self._clock, self._limit = store, files, clock, waiting
+        self._closed_until_us = 0
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._busy = False
         self._remembered = Remembered(_REMEMBERED)
         self._writer = threading.Thread(target=self._write, name="intake", daemon=True)
 
     def start(self) -> None:
         self._writer.start()
+
+    def is_alive(self) -> bool:
+        return self._writer.is_alive() and not self._closed
 
     async def add(self, batch: Batch) -> Answer:
         """Store a batch and return its answer, or the one that it got before."""
@@ -104,10 +103,14 @@ class Intake:
         rows = 0
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed)
+            if self._busy:
+                # A transaction costs as much as some batches: under load a little wait saves more.
+                self._changed.wait_for(lambda: self._closed, _GATHER_SECONDS)
             while self._queue and (not group or rows + self._queue[0].rows <= _MOST_ROWS):
                 waiting = self._queue.popleft()
                 rows += waiting.rows
                 group.append(waiting)
+            self._busy = len(group) > 1
         return group
 
     def _settle(self, group: list[_Waiting]) -> None:
@@ -118,8 +121,9 @@ class Intake:
             first.setdefault(waiting.batch.id, waiting)
         try:
             settled = self._stored({key: waiting.batch for key, waiting in first.items()})
-        except (ServiceError, OSError, pa.ArrowException) as error:
-            _LOG.error("%d batches were not stored: %s", len(heard), error)
+        # Whatever it was, they are told, and the next ones may go well.
+        except Exception as error:  # noqa: BLE001
+            log_failure("batches were not stored", error)
             for waiting in heard:
                 waiting.future.set_exception(_unavailable("the batch could not be stored"))
             return
@@ -139,7 +143,8 @@ class Intake:
             fresh = [batch for batch in group.values() if batch.id not in before]
             if not fresh:
                 return before
-            plan = Plan(now_us(self._clock), self._remembered)
+            # A clock may be behind what was released; rows then count as arrived after it.
+            plan = Plan(max(now_us(self._clock), self._closed_until_us), self._remembered)
             for batch in fresh:
                 plan.add(batch)
             if self._committed(plan):
@@ -148,28 +153,26 @@ class Intake:
             with self._store.reading() as connection:
                 before |= settled_before(connection, fresh)
         raise ServiceError(
-            f"{_ATTEMPTS} attempts to store took longer than half of the grace period each. Give "
-            "the server a faster disk, or set [scheduler] grace to more"
+            f"{_ATTEMPTS} attempts to store were overtaken by releases. Set [scheduler] grace to "
+            "more than a commit takes"
         )
 
     def _committed(self, plan: Plan) -> bool:
-        """Store a plan; or nothing of it, if it took too long or a batch was stored before."""
+        """Store a plan; or nothing of it, if arrivals were closed meanwhile, or a batch was stored
+        before."""
         written = [
             (source, self._files.write(source, table), table)
             for source, table in plan.tables().items()
         ]
         try:
             with self._store.writing(LOCK) as connection:
-                if not plan.record(connection):
+                self._closed_until_us = closed_until(connection)
+                if plan.moment_us < self._closed_until_us or not plan.record(connection):
                     raise _RolledBackError
                 for source, name, table in written:
                     advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
                     advertiser = advertisers[0] if len(advertisers) == 1 else ""
                     self._files.listed(connection, source, name, advertiser, table.num_rows)
-                passed = now_us(self._clock) - plan.moment_us
-                # The other half of the grace is for the commit. A clock may also be set back.
-                if not 0 <= passed <= self._grace_us // 2:
-                    raise _RolledBackError
         except _RolledBackError:
             # Only now: after any other failure the files may be listed all the same.
             for _, name, _ in written:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
@@ -62,10 +62,17 @@ class Leases:
 
     def _take(self, campaign_id: str) -> bool:
         now = _now_us()
+        until = now + LASTS_SECONDS * _SECOND_US
         free = (
             update(campaigns)
-            .where(campaigns.c.campaign_id == campaign_id, campaigns.c.lease_until_us <= now)
-            .values(lease_holder=self.holder, lease_until_us=now + LASTS_SECONDS * _SECOND_US)
+            .where(
+                campaigns.c.campaign_id == campaign_id,
+                # One further ahead than any lease lasts was taken by a wrong clock.
+                or_(
+                    campaigns.c.lease_until_us <= now, campaigns.c.lease_until_us > 2 * until - now
+                ),
+            )
+            .values(lease_holder=self.holder, lease_until_us=until)
         )
         with self._store.writing("campaigns") as connection:
             return connection.execute(free).rowcount == 1

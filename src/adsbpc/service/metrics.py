@@ -23,7 +23,7 @@ class Metrics:
             ["method", "route", "status"], registry=self._registry,
         )  # fmt: skip
         self._seconds = Histogram(
-            "adsbpc_request_seconds", "Time to answer requests except pushes.",
+            "adsbpc_request_seconds", "Time to answer requests that read.",
             ["route"], buckets=_SECONDS, registry=self._registry,
         )  # fmt: skip
         self._refused = Counter(
@@ -40,7 +40,7 @@ class Metrics:
             "adsbpc_waiting_slots", "Slots that are due and not released.", registry=self._registry
         )
         self.looked = Gauge(
-            "adsbpc_scheduler_looked_at_seconds", "When the scheduler last looked, since 1970.",
+            "adsbpc_scheduler_looked_at_seconds", "When the scheduler last looked, to the minute.",
             registry=self._registry,
         )  # fmt: skip
 
@@ -50,7 +50,9 @@ class Metrics:
                 self._refused.labels(route, str(status)).inc()
             return
         self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        # Only what reads: how long a release takes follows from events.
+        if method == "GET":
+            self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.logs import log, log_failure
-from adsbpc.service.metrics import PUSH_ROUTES, Metrics
+from adsbpc.service.metrics import Metrics
 from adsbpc.service.problems import MEDIA_TYPE, Problem, phrase
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -54,7 +54,8 @@ class Observed:
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
         self._metrics.answered(method, route, status, seconds)
         fields: dict[str, Any] = {"method": method, "route": route, "status": status}
-        if route not in PUSH_ROUTES:
+        # How long work on events takes follows from them.
+        if scope["method"] == "GET":
             fields["milliseconds"] = round(seconds * 1_000, 1)
         log("request", request_id=_request_id(scope), **fields)
 

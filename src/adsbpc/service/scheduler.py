@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import update
 
 from adsbpc.campaign import Released
 from adsbpc.errors import AdsbpcError, ReleaseError
-from adsbpc.events import Reason
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.campaigns import CampaignBook, Registered
@@ -25,8 +23,7 @@ from adsbpc.service.metrics import Metrics
 from adsbpc.service.settings import SchedulerSection
 from adsbpc.service.store import campaigns
 
-# Rows of other advertisers share files with a campaign's own until they are compacted.
-_NOT_BAD = Reason.OTHER_ADVERTISER
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1, 300
 
 
 @dataclass(frozen=True)
@@ -56,12 +53,19 @@ class Scheduler:
         self._store, self._book, self._clock = store, book, clock
         self._settings, self._metrics = settings, metrics
         self._leases = Leases(store)
+        # When to try a campaign again that failed, and how often it has.
+        self._failures: dict[str, tuple[float, int]] = {}
+        # Campaigns whose newest slot is known to be published.
+        self._published: set[str] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
         if self._settings.enabled:
             self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() or not self._settings.enabled
 
     def stop(self) -> None:
         """Waits for the slot that is being released."""
@@ -73,39 +77,57 @@ class Scheduler:
         while True:
             try:
                 self.look()
-            except AdsbpcError as error:
-                log_failure("scheduler", error, problem=told(error))
+            # Whatever it was, the next look may go well.
+            except Exception as error:  # noqa: BLE001
+                log_failure("scheduler", error)
             if self._stopping.wait(self._settings.every / MICROSECONDS_PER_SECOND):
                 return
 
     def look(self) -> None:
-        """Release everything that is due, campaign by campaign."""
-        waiting = 0
-        for registered in self._book.all():
-            due, released = self._due(registered), self._book.last_slot(registered)
-            if due > released:
-                self._advance(registered)
-                waiting += due - self._book.last_slot(registered)
-            if self._stopping.is_set():
+        """Release everything that is due, one slot of each campaign after the other."""
+        # Rounded, because how long the work took follows from events.
+        self._metrics.looked.set(time.time() // 60 * 60)
+        while not self._stopping.is_set():
+            if not [
+                each for each in self._book.all() if self._is_due(each) and self._advance(each)
+            ]:
                 break
-        self._metrics.waiting.set(waiting)
-        self._metrics.looked.set(time.time())
+        self._metrics.waiting.set(sum(each.due - each.released for each in self.standings()))
 
-    def _advance(self, registered: Registered) -> None:
+    def _is_due(self, registered: Registered) -> bool:
+        again, _ = self._failures.get(registered.campaign_id, (0.0, 0))
+        return time.monotonic() >= again and self._next(registered) <= self._due(registered)
+
+    def _next(self, registered: Registered) -> int:
+        """The slot to release; the last one again if it may not have been published, which a crash
+        leaves undone: it is returned as it was."""
+        last = self._book.last_slot(registered)
+        doubtful = registered.problem or registered.campaign_id not in self._published
+        return last if last and doubtful else last + 1
+
+    def _advance(self, registered: Registered) -> bool:
+        """Release the next slot; whether it was done, so that there may be more to do."""
         with self._leases.held(registered.campaign_id) as ours:
             if not ours:
-                return
+                return False
             try:
-                for released in self._releasing(registered, self._due(registered)):
-                    self._note(registered, released)
+                slot = self._next(registered)
+                self._note(registered, self._release(registered, slot))
             except AdsbpcError as error:
                 self._failed(registered, error, told(error))
+                return False
             # A mistake in one campaign must not stop the others, nor the thread.
             except Exception as error:  # noqa: BLE001
                 self._failed(registered, error, "it broke. The server's log says where")
+                return False
+            return True
 
     def _failed(self, registered: Registered, error: Exception, problem: str) -> None:
+        """Try again later, and later each time."""
         self._metrics.failed.inc()
+        _, failures = self._failures.get(registered.campaign_id, (0.0, 0))
+        pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**failures)
+        self._failures[registered.campaign_id] = (time.monotonic() + pause, failures + 1)
         log_failure("release failed", error, campaign=registered.campaign_id)
         self._set_problem(registered, problem)
 
@@ -120,31 +142,26 @@ class Scheduler:
                 else f"slot {through}: is not due yet, and no other is"
             )
         done = []
-        for released in self._releasing(registered, due if through is None else through):
-            self._note(registered, released)
-            done.append(released)
+        for slot in range(self._book.last_slot(registered) + 1, (through or due) + 1):
+            if self._stopping.is_set():
+                break
+            done.append(self._release(registered, slot))
+            self._note(registered, done[-1])
         return done
 
-    def _releasing(self, registered: Registered, through: int) -> Iterator[Released]:
-        for slot in range(self._book.last_slot(registered) + 1, through + 1):
-            if self._stopping.is_set():
-                return
-            self._book.prepare(registered)
-            (released,) = registered.campaign.release(slot)
-            yield released
+    def _release(self, registered: Registered, slot: int) -> Released:
+        with self._book.ready(registered, slot) as campaign:
+            (released,) = campaign.release(slot)
+        return released
 
     def _note(self, registered: Registered, released: Released) -> None:
-        """Counts of rows are the operator's, in the store; the log says that it is done."""
+        """Says that it is done; what was read of events is not for a log."""
+        self._published.add(registered.campaign_id)
+        self._failures.pop(registered.campaign_id, None)
+        slot = released.release.slot
         if not released.replayed:
             self._metrics.released.inc()
-        bad = sorted({reason for _, reason in released.quarantined if reason != _NOT_BAD})
-        log(
-            "released",
-            campaign=registered.campaign_id,
-            slot=released.release.slot,
-            replayed=released.replayed,
-            quarantine_reasons=bad,
-        )
+            log("released", campaign=registered.campaign_id, slot=slot)
         if registered.problem:
             self._set_problem(registered, "")
 

@@ -12,16 +12,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.model.durations import parse_duration
+from adsbpc.ledger.database import is_secret, without_password
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND, parse_duration
 from adsbpc.model.section import Duration, Name, Section
 
 _PREFIX = "ADSBPC_"
 Bytes = Annotated[int, Field(ge=1_024, le=2**31)]
+
+
+def _a_second(duration: int) -> int:
+    if duration < MICROSECONDS_PER_SECOND:
+        raise ValueError("expected one second or more")
+    return duration
+
+
+Period = Annotated[Duration, AfterValidator(_a_second)]
 
 
 class ServiceSection(Section):
@@ -35,7 +45,7 @@ class ServiceSection(Section):
     database: Name = "service.sqlite"
     public_url: Annotated[str, Field(pattern=r"^https?://[^/?#]+$")] | None = None
     trust_proxy: bool = False
-    session: Duration = parse_duration("12h")
+    session: Period = parse_duration("12h")
 
 
 class LedgerSection(Section):
@@ -49,15 +59,15 @@ class IngestSection(Section):
     max_unpacked_bytes: Bytes = 64 * 2**20
     max_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     waiting_batches: Annotated[int, Field(ge=1, le=10_000)] = 64
-    compact_every: Duration = parse_duration("5m")
+    compact_every: Period = parse_duration("5m")
 
 
 class SchedulerSection(Section):
     """A slot is released `grace` after it is over: by then everything that arrived is stored."""
 
     enabled: bool = True
-    grace: Duration = parse_duration("5m")
-    every: Duration = parse_duration("10s")
+    grace: Period = parse_duration("5m")
+    every: Period = parse_duration("10s")
 
 
 class EngineSection(Section):
@@ -90,7 +100,7 @@ class Settings(Section):
         for section, key in (("service", "database"), ("ledger", "location")):
             found[section][key] = _without_password(found[section][key])
         found["engine"]["options"] = {
-            name: "***" if _is_secret(name) else value
+            name: "***" if is_secret(name) else value
             for name, value in found["engine"]["options"].items()
         }
         return found
@@ -156,18 +166,13 @@ def _describe(problem: Any) -> str:
             else [name for section, name in _variables().values() if section == sections[0]]
         )
         return f"{where}: unknown key.{did_you_mean(key, known)} Remove it"
-    return f"{where} = {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
+    given = problem["input"]
+    shown = _without_password(given) if isinstance(given, str) else given
+    return f"{where} = {shown!r}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 def _without_password(location: str) -> str:
-    """Wherever in a URL it stands."""
     try:
-        url = make_url(location)
+        return without_password(make_url(location))
     except ArgumentError:
         return location
-    hidden = {name: "***" for name in url.query if _is_secret(name)}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
-
-
-def _is_secret(name: str) -> bool:
-    return any(part in name.lower() for part in ("secret", "password", "token", "key"))

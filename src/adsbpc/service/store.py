@@ -1,9 +1,10 @@
-"""The service's own tables, beside the ledger: keys, sessions, batches, files, campaigns, counts.
+"""The service's own tables, beside the ledger: keys, sessions, batches, files, campaigns, ...
 
     adsbpc_keys        who may do what; secrets as hashes only
     adsbpc_sessions    who is signed in to the dashboard; ids as hashes only
     adsbpc_batches     the answer that each batch got: a repeated one gets it again
     adsbpc_files       which files hold the events; a file that is not listed holds nothing
+    adsbpc_arrivals    up to when nothing is stored as arrived any more
     adsbpc_campaigns   what is measured, and which server releases it now
     adsbpc_counts      rows by hour, sender and verdict: for the operator, never published
 
@@ -87,6 +88,13 @@ event_files = Table(
     # Since when its rows are in other files.
     Column("retired_us", BigInteger),
     Index("adsbpc_files_live", "source", "retired_us"),
+)
+
+arrivals = Table(
+    "adsbpc_arrivals",
+    metadata,
+    Column("name", String(20), primary_key=True),
+    Column("closed_until_us", BigInteger, nullable=False),
 )
 
 campaigns = Table(

@@ -225,12 +225,10 @@ def _summary_fields(request: Request, registered: Registered) -> dict[str, Any]:
 
 
 def _detail(request: Request, registered: Registered, caller: Principal) -> CampaignDetail:
-    sections = ("campaign", "attribution", "privacy", "workload")
-    content = registered.spec.model_dump(mode="json", include=set(sections), exclude_unset=True)
     return CampaignDetail(
         **_summary_fields(request, registered),
         status=registered.campaign.status().to_object(),
         guarantee=promise_object(registered.campaign.promise),
-        content=content,
+        content=registered.content,
         problem=registered.problem if caller.role is Role.OPERATOR else "",
     )

@@ -18,16 +18,21 @@ class Health(BaseModel):
 
 
 @router.get("/healthz", summary="Is the process up")
-def healthz() -> Health:
+async def healthz() -> Health:
     return Health(status="up")
 
 
 @router.get("/readyz", summary="Can it work", responses={503: problems(503)[503]})
 def readyz(request: Request) -> Health:
-    """Whether both databases answer and the server is not stopping."""
+    """Whether both databases answer, and what stores and releases is at work."""
     backend = backend_of(request)
     if backend.watch.stopping:
         raise Problem(503, "Service unavailable", "The server is stopping", "Ask another one")
+    if not (backend.scheduler.is_alive() and backend.intake.is_alive()):
+        raise Problem(
+            503, "Service unavailable", "A part of the server has ended",
+            "Start it again. Its log says why",
+        )  # fmt: skip
     try:
         backend.keys.has_operator()
         backend.campaigns.ledger.exists()

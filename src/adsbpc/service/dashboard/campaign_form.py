@@ -120,7 +120,7 @@ def content_of(values: Values) -> dict[str, Any]:
 def planned(values: Values) -> dict[str, Any]:
     """The same for a plan: what says nothing about errors may be missing, and as many publishers
     are made up as the planner is asked for."""
-    wanted = values["count"].strip()
+    wanted = values["count"].strip()[:6]
     count = min(int(wanted), _MOST_PLANNED) if wanted.isascii() and wanted.isdigit() else 0
     names = names_of(values["publishers"])[: count or None]
     taken = set(names)

@@ -47,6 +47,11 @@ def upgrade() -> None:
     )
     op.create_index("adsbpc_files_live", "adsbpc_files", ["source", "retired_us"])
     op.create_table(
+        "adsbpc_arrivals",
+        sa.Column("name", sa.String(20), primary_key=True),
+        sa.Column("closed_until_us", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
         "adsbpc_campaigns",
         sa.Column("campaign_id", sa.String(32), primary_key=True),
         sa.Column("scope", sa.String(200), nullable=False),
