@@ -19,7 +19,7 @@ from adsbpc.service.clock import SystemClock
 from adsbpc.service.compaction import Sizes, compact
 from adsbpc.service.intake import Intake
 from adsbpc.service.store import open_store
-from tests.service.pushed import GRACE_US, batch, files_in, numbered
+from tests.service.pushed import batch, files_in, numbered
 
 ROWS = 5
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -65,7 +65,7 @@ def push_for_ever(began: object, location: str, folder: Path, life: int) -> None
     Every fourth one is sent again."""
     store = open_store(location, folder)
     clock = SystemClock()
-    intake = Intake(store, files_in(store, folder, clock), clock, 64, GRACE_US)
+    intake = Intake(store, files_in(store, folder, clock), clock, 64)
     intake.start()
     begun, answered = (
         os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

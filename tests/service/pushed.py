@@ -24,7 +24,6 @@ from tests.service.clocks import SetClock
 
 # Rows of tests happen before the clocks of tests start.
 BEFORE = "2026-03-01T11:00:00Z"
-GRACE_US = 300 * 1_000_000
 SUBJECTS = {"impressions": "P-1", "conversions": "Ad-1"}
 IMPRESSION: dict[str, Any] = {
     "user_id": "u1",

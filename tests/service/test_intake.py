@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from sqlalchemy import text
 
 from adsbpc.events.schema import Reason
 from adsbpc.ledger.database import Database
+from adsbpc.model.slots import to_microseconds
 from adsbpc.service import batches
+from adsbpc.service.arrivals import close_arrivals
 from adsbpc.service.batches import Plan, Remembered
 from adsbpc.service.clock import Clock
 from adsbpc.service.counts import Counts
@@ -30,7 +33,6 @@ from adsbpc.service.store import open_store
 from tests.service.clocks import START, SetClock
 from tests.service.pushed import (
     CONVERSION,
-    GRACE_US,
     IMPRESSION,
     add,
     add_one,
@@ -60,7 +62,7 @@ def opened(store: Database, files: EventFiles, clock: SetClock) -> Iterator[Open
     intakes = []
 
     def open_one(clock: Clock = clock, waiting: int = 64, *, start: bool = True) -> Intake:
-        intakes.append(Intake(store, files, clock, waiting, GRACE_US))
+        intakes.append(Intake(store, files, clock, waiting))
         if start:
             intakes[-1].start()
         return intakes[-1]
@@ -290,7 +292,7 @@ def test_a_store_that_fails_is_told_to_everyone_and_survived(
     answers = add(intake, batch("k", [IMPRESSION]), batch("l", numbered(5, 1)))
     assert problems(answers) == [503, 503]
     assert all(each.headers["Retry-After"] for each in answers if isinstance(each, Problem))
-    assert "2 batches were not stored" in caplog.text
+    assert "batches were not stored" in caplog.text
     assert "u1" not in caplog.text
     # Whether the transaction was committed is not known to who gets an error.
     assert len(list(files.folder.iterdir())) == 1
@@ -361,71 +363,92 @@ def test_who_hangs_up_while_waiting_is_not_stored(opened: Opener, files: EventFi
     assert ids(files) == {"e5": 1}
 
 
-def test_a_mistake_in_the_writer_lets_nobody_wait(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class NoMistakeError(BaseException):
+    """As an interpreter raises that shuts down."""
+
+
+def test_a_mistake_is_told_and_survived(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
     def mistaken(*_: object) -> None:
         raise ZeroDivisionError
 
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "add", mistaken)
+        assert (
+            problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503] * 2
+        )
+    assert add_one(intake, batch("k", [IMPRESSION])).accepted == 1
+    assert intake.is_alive()
+
+
+def test_a_writer_that_ends_lets_nobody_wait(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> None:
+        raise NoMistakeError
+
     told: list[type[BaseException] | None] = []
     monkeypatch.setattr(threading, "excepthook", lambda failed: told.append(failed.exc_type))
-    monkeypatch.setattr(Plan, "add", mistaken)
+    monkeypatch.setattr(Plan, "add", ended)
     intake = opened(start=False)
     threading.Timer(0.1, intake.start).start()
     assert problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503, 503]
     intake.close()
-    assert told == [ZeroDivisionError]
+    assert told == [NoMistakeError]
+    assert not intake.is_alive()
     assert problems(add(intake, batch("m", [IMPRESSION]))) == [503]
 
 
-class SlowClock:
-    """Gives these moments, then the last of them."""
-
-    def __init__(self, *seconds: float) -> None:
-        self._seconds = list(seconds)
-
-    def now(self) -> datetime:
-        passed = self._seconds.pop(0) if len(self._seconds) > 1 else self._seconds[0]
-        return START + timedelta(seconds=passed)
+def arrivals_of(files: EventFiles) -> list[datetime]:
+    return [row["arrived_at"] for row in stored(files, "conversions")]
 
 
-class TimedFiles(EventFiles):
-    """Takes no moment of the intake's clock for itself."""
+def closes_arrivals(
+    store: Database, monkeypatch: pytest.MonkeyPatch, moments: Iterator[datetime]
+) -> None:
+    """Somebody releases while a file is being written, each time up to the next of these."""
+    write = EventFiles.write
 
-    def __init__(self, store: Database, folder: Path) -> None:
-        super().__init__(store, folder, SetClock())
+    def overtaken(self: EventFiles, source: Source, table: pa.Table) -> str:
+        if (until := next(moments, None)) is not None:
+            close_arrivals(store, to_microseconds(until))
+        return write(self, source, table)
+
+    monkeypatch.setattr(EventFiles, "write", overtaken)
+
+
+def test_a_clock_that_is_behind_stores_after_what_was_released(
+    intake: Intake, store: Database, files: EventFiles
+) -> None:
+    released = START + timedelta(hours=3)
+    close_arrivals(store, to_microseconds(released))
+    close_arrivals(store, to_microseconds(START))
+    add_one(intake, batch("k", [CONVERSION], "conversions"))
+    add_one(intake, batch("l", [{**CONVERSION, "event_id": "e2"}], "conversions"))
+    assert arrivals_of(files) == [released] * 2
+    assert len(list(files.folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
-    ("moments", "arrival"),
-    [
-        ((0, 150), 0),
-        ((0, 150.000001, 200, 300), 200),
-        # A slow start, a slow second attempt, and a clock that is set back.
-        ((0, 400, 500, 900, 1_000, 1_010), 1_000),
-        ((100, 90, 95, 96), 95),
-    ],
+    ("seconds", "arrival"), [([0], 0), ([1], 1), ([-60, 60], 0), ([60, 3_600], 3_600)]
 )
-def test_what_takes_half_of_the_grace_is_stored_as_arrived_later(
-    moments: tuple[float, ...], arrival: float, store: Database, tmp_path: Path
-) -> None:
-    files = TimedFiles(store, tmp_path / "events")
-    intake = Intake(store, files, SlowClock(*moments), 64, GRACE_US)
-    intake.start()
-    assert add_one(intake, batch("k", [CONVERSION], "conversions")).accepted == 1
-    intake.close()
-    (row,) = stored(files, "conversions")
-    assert row["arrived_at"] == START + timedelta(seconds=arrival)
+def test_what_is_overtaken_by_a_release_is_stored_after_it(
+    seconds: list[float], arrival: float, intake: Intake, store: Database, files: EventFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    moments = iter([START + timedelta(seconds=each) for each in seconds])
+    closes_arrivals(store, monkeypatch, moments)
+    answer = add_one(intake, batch("k", [CONVERSION], "conversions"))
+    assert (answer.accepted, answer.repeated) == (1, False)
+    assert arrivals_of(files) == [START + timedelta(seconds=arrival)]
     assert len(list(files.folder.iterdir())) == 1
 
 
-def test_what_is_always_too_slow_is_refused_in_the_end(store: Database, tmp_path: Path) -> None:
-    files = TimedFiles(store, tmp_path / "events")
-    intake = Intake(store, files, SlowClock(*(1_000 * k for k in range(100))), 64, GRACE_US)
-    intake.start()
+def test_what_is_always_overtaken_is_refused_in_the_end(
+    intake: Intake, store: Database, files: EventFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closes_arrivals(store, monkeypatch, (START + timedelta(seconds=k) for k in count(1)))
     assert problems(add(intake, batch("k", [CONVERSION], "conversions"))) == [503]
-    intake.close()
-    assert stored(files, "conversions") == []
+    assert arrivals_of(files) == []
     assert list(files.folder.iterdir()) == []
 
 
@@ -477,7 +500,7 @@ def test_any_batches_are_stored_as_a_plain_loop_would(
     clock = SetClock()
     store = open_store("service.sqlite", folder)
     files = files_in(store, folder, clock)
-    intake = Intake(store, files, clock, 64, GRACE_US)
+    intake = Intake(store, files, clock, 64)
     keys: dict[batches.BatchId, tuple[str, Answer]] = {}
     seen: set[tuple[str, str, str, str]] = set()
     expected: Counter[tuple[str, str, str | None]] = Counter()

@@ -54,6 +54,9 @@ def verdict(row: Any, source: Source) -> str | dict[str, Any]:
     full["timestamp"], reason = parsed(full["timestamp"])
     if reason:
         return reason
+    # Thirty days, and a few minutes before that in which it may still be on its way.
+    if source == "conversions" and full["timestamp"] < START - timedelta(days=30, minutes=-5):
+        return Reason.LATE_ARRIVAL
     if full[owned] != SUBJECTS[source]:
         return foreign
     if source == "impressions":
@@ -123,7 +126,8 @@ MOMENTS = st.one_of(
             " 2026-03-01T11:00:00Z", "2026-03-01T11:00:00Z\n", "2026-03-01T24:00:00Z",
             "2026-02-29T11:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59",
             "0001-01-01T00:00:00+23:59", "1900-01-01T00:00:00Z", "1899-12-31T23:59:59.999999Z",
-            "2026-03-01T11:00:00-00:00", "2026-03-01T11:00:00.Z", "٢٠٢٦-03-01T11:00:00Z",
+            "2026-03-01T11:00:00-00:00", "2026-01-30T12:05:00Z", "2026-01-30T12:04:59.999999Z",
+            "2026-03-01T11:00:00.Z", "٢٠٢٦-03-01T11:00:00Z",
             "2026-03-01T11:00:00,5Z", "", "now", 1772362800, 1772362800.5, None, True,
         ]
     ),

@@ -154,7 +154,7 @@ class Client:
         path = f"/v1/campaigns/{campaign}/stream"
         try:
             with self._http.stream("GET", path, params=query, timeout=None) as answer:
-                if answer.is_error:
+                if not answer.is_success:
                     answer.read()
                 for line in _checked(answer).iter_lines():
                     if line.startswith("data:"):
@@ -217,7 +217,8 @@ def _moment(value: object) -> str:
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:
-    if not answer.is_error:
+    # A redirect is none of the service's: the key would go who knows where.
+    if answer.is_success:
         return answer
     try:
         body = answer.json()

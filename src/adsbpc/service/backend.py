@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from adsbpc.service.audit import AuditLog
+from adsbpc.service.batches import forget_batches
 from adsbpc.service.campaigns import CampaignBook
-from adsbpc.service.clock import Clock, SystemClock
+from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.compaction import compact
 from adsbpc.service.counts import Counts
 from adsbpc.service.event_files import EventFiles
@@ -25,6 +26,8 @@ from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
 from adsbpc.service.throttle import Throttle
 from adsbpc.service.watch import Watch
+
+_BATCHES_KEPT_US = 30 * MICROSECONDS_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Backend:
                 for source in SCHEMAS:
                     compact(self.files, self.store, source)
                 self.files.sweep()
+                forget_batches(self.store, now_us(self.clock) - _BATCHES_KEPT_US)
             # Whatever it was, events are where they were, and the next time may go well.
             except Exception as error:  # noqa: BLE001
                 log_failure("compaction", error)

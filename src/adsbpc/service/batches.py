@@ -5,6 +5,8 @@ Must never: take a row for a repeated one of another sender or user.
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64decode, b64encode
 from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -12,11 +14,13 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.events.schema import Reason
+from adsbpc.ledger.database import Database
 from adsbpc.service.counts import add_counts
+from adsbpc.service.event_files import LOCK
 from adsbpc.service.rows import MOMENT, Checked, Source, counted_reason
 from adsbpc.service.store import batches as stored_batches
 
@@ -193,7 +197,7 @@ class Plan:
                     "source": source,
                     "batch_key": batch_key,
                     "body_hash": settled.body_hash,
-                    "answer": settled.answer.model_dump_json(),
+                    "answer": _packed(settled.answer),
                     "arrived_us": self.moment_us,
                 }
                 for (owner, source, batch_key), settled in self.settled.items()
@@ -219,7 +223,22 @@ def settled_before(connection: Connection, batches: list[Batch]) -> dict[BatchId
     )
     return {
         (owner, source, batch_key): Settled(
-            body_hash, Answer.model_validate_json(answer).model_copy(update={"repeated": True})
+            body_hash, _unpacked(answer).model_copy(update={"repeated": True})
         )
         for owner, source, batch_key, body_hash, answer in found
     }
+
+
+def forget_batches(store: Database, before_us: int) -> None:
+    """Answers that nobody asks for any more: a batch of then that is sent again counts again."""
+    with store.writing(LOCK) as connection:
+        connection.execute(delete(stored_batches).where(stored_batches.c.arrived_us < before_us))
+
+
+def _packed(answer: Answer) -> str:
+    """A batch of bad rows is answered with much more than it is, and over and over the same."""
+    return b64encode(zlib.compress(answer.model_dump_json().encode(), level=1)).decode()
+
+
+def _unpacked(text: str) -> Answer:
+    return Answer.model_validate_json(zlib.decompress(b64decode(text)))

@@ -5,7 +5,9 @@ Must never: hold more in memory than the limits of [ingest] allow, whatever a se
 
 from __future__ import annotations
 
+import asyncio
 import zlib
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 from pydantic_core import from_json
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from adsbpc.service.parquet_bodies import table_of
@@ -25,6 +28,7 @@ JSON: Final = "application/json"
 PARQUET: Final = "application/vnd.apache.parquet"
 MEDIA_TYPES: Final = (NDJSON, JSON, PARQUET)
 
+_LONGEST_SECONDS = 60
 _UNPACK_STEP = 2**18
 _GZIP = 16 + zlib.MAX_WBITS
 # What a parser makes an object of. A row has up to 8 of them; ids may hold some, too.
@@ -42,8 +46,22 @@ _PLAIN: Final[dict[Source, pyarrow.json.ParseOptions]] = {
 _parse = partial(from_json, cache_strings="keys")
 
 
+@dataclass(frozen=True)
+class Received:
+    """A body as it came."""
+
+    content: bytes
+    is_packed: bool
+
+
 async def read_body(request: Request, limits: IngestSection) -> bytes:
-    """The whole body, unpacked. Nothing is read of one that says itself that it is too large."""
+    """The whole body, unpacked: for those who send little."""
+    received = await receive_body(request, limits)
+    return await run_in_threadpool(unpacked, received, limits)
+
+
+async def receive_body(request: Request, limits: IngestSection) -> Received:
+    """The whole body. Nothing is read of one that says itself that it is too large."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise Problem(
@@ -53,16 +71,29 @@ async def read_body(request: Request, limits: IngestSection) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > limits.max_body_bytes:
         raise _too_large("the body", limits.max_body_bytes, "max_body_bytes")
-    unpacker = _Unpacker(limits.max_unpacked_bytes) if encoding == "gzip" else None
     received, parts = 0, []
-    async for chunk in request.stream():
-        received += len(chunk)
-        if received > limits.max_body_bytes:
-            raise _too_large("the body", limits.max_body_bytes, "max_body_bytes")
-        parts.append(chunk if unpacker is None else unpacker.unpack(chunk))
-    if unpacker is not None:
-        unpacker.finish()
-    return b"".join(parts)
+    try:
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            async for chunk in request.stream():
+                received += len(chunk)
+                if received > limits.max_body_bytes:
+                    raise _too_large("the body", limits.max_body_bytes, "max_body_bytes")
+                parts.append(chunk)
+    except TimeoutError:
+        raise Problem(
+            408, "Too slow", f"the body did not come within {_LONGEST_SECONDS} seconds",
+            "Send smaller batches, or over a faster line.",
+        ) from None  # fmt: skip
+    return Received(b"".join(parts), encoding == "gzip")
+
+
+def unpacked(received: Received, limits: IngestSection) -> bytes:
+    if not received.is_packed:
+        return received.content
+    unpacker = _Unpacker(limits.max_unpacked_bytes)
+    content = unpacker.unpack(received.content)
+    unpacker.finish()
+    return content
 
 
 class _Unpacker:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
@@ -34,6 +36,7 @@ from adsbpc.service.problems import Problem
 
 __all__ = ["Answer", "Batch", "Intake"]
 
+_CHECKED_AT_ONCE = 4
 _MOST_ROWS = 100_000
 _GATHER_SECONDS = 0.005
 _REMEMBERED = 1_000_000
@@ -47,6 +50,9 @@ class Intake:
     def __init__(self, store: Database, files: EventFiles, clock: Clock, waiting: int) -> None:
         self._store, self._files, self._clock, self._limit = store, files, clock, waiting
         self._closed_until_us = 0
+        self._inside = 0
+        # How many bodies are unpacked and checked at once.
+        self.checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._closed = self._busy = False
@@ -59,6 +65,25 @@ class Intake:
     def is_alive(self) -> bool:
         return self._writer.is_alive() and not self._closed
 
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Around a batch from its first byte on: those beyond the limit are sent away unread."""
+        with self._changed:
+            if self._inside >= self._limit:
+                raise self._too_many()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+
+    def _too_many(self) -> Problem:
+        return Problem(
+            429, "Too many batches", f"{self._limit} batches wait already",
+            "Send the same batch again, with the same key.", {"Retry-After": _AGAIN_SECONDS},
+        )  # fmt: skip
+
     async def add(self, batch: Batch) -> Answer:
         """Store a batch and return its answer, or the one that it got before."""
         waiting = _Waiting(batch)
@@ -66,11 +91,7 @@ class Intake:
             if self._closed:
                 raise _unavailable("the server takes no more batches")
             if len(self._queue) >= self._limit:
-                raise Problem(
-                    429, "Too many batches", f"{self._limit} batches wait already",
-                    "Send the same batch again, with the same key.",
-                    {"Retry-After": _AGAIN_SECONDS},
-                )  # fmt: skip
+                raise self._too_many()
             self._queue.append(waiting)
             self._changed.notify()
         return await asyncio.wrap_future(waiting.future)
@@ -103,14 +124,15 @@ class Intake:
         rows = 0
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed)
-            if self._busy:
-                # A transaction costs as much as some batches: under load a little wait saves more.
-                self._changed.wait_for(lambda: self._closed, _GATHER_SECONDS)
+        if self._busy:
+            # A transaction costs as much as some batches: under load a little wait saves more.
+            time.sleep(_GATHER_SECONDS)
+        with self._changed:
             while self._queue and (not group or rows + self._queue[0].rows <= _MOST_ROWS):
                 waiting = self._queue.popleft()
                 rows += waiting.rows
                 group.append(waiting)
-            self._busy = len(group) > 1
+        self._busy = len(group) > 1
         return group
 
     def _settle(self, group: list[_Waiting]) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from adsbpc.events.schema import Reason
 from adsbpc.model.slots import to_microseconds
+from adsbpc.model.spec import EventsSection
 
 Source = Literal["impressions", "conversions"]
 
@@ -54,6 +55,7 @@ UNREADABLE: Final = object()
 LONGEST_TEXT: Final = 200
 _LARGEST_VALUE = 1e15
 _AHEAD_US = 5 * 60 * 1_000_000
+_MOST_LATE_US: Final[int] = EventsSection.model_fields["max_lateness"].default
 _EARLIEST_US = -2_208_988_800_000_000  # 1900
 _LATEST_US = 7_258_118_400_000_000  # 2200
 _SHOWN_NAME = 40
@@ -201,6 +203,11 @@ def _judge(
     verdicts = _Verdicts(reasons)
     verdicts.text("user_id", columns["user_id"])
     columns["timestamp"] = _moments(columns["timestamp"], now_us, verdicts)
+    if source == "conversions":
+        # It would be set aside at every release: better told now.
+        earliest = now_us - _MOST_LATE_US + _AHEAD_US
+        late = pc.less(columns["timestamp"].cast(pa.int64()), earliest)
+        verdicts.rule(late, str(Reason.LATE_ARRIVAL))
     owned, foreign = OWNED[source]
     columns[owned] = columns[owned].fill_null(subject)
     verdicts.rule(pc.not_equal(columns[owned], subject), foreign)

@@ -11,7 +11,15 @@ from starlette.concurrency import run_in_threadpool
 
 from adsbpc.service.access import backend_of, require
 from adsbpc.service.api.documented import Caller, bearer, problems
-from adsbpc.service.bodies import JSON, NDJSON, PARQUET, check_body, read_body
+from adsbpc.service.bodies import (
+    JSON,
+    NDJSON,
+    PARQUET,
+    Received,
+    check_body,
+    receive_body,
+    unpacked,
+)
 from adsbpc.service.clock import now_us
 from adsbpc.service.intake import Answer, Batch
 from adsbpc.service.permissions import Action
@@ -103,11 +111,17 @@ async def _push(
     backend = backend_of(request)
     await run_in_threadpool(require, request, caller, action, target=source)
     limits = backend.settings.ingest
-    body = await read_body(request, limits)
     media_type = request.headers.get("content-type", "")
-    checked = await run_in_threadpool(
-        check_body, body, media_type, source, caller.subject, now_us(backend.clock), limits
-    )
-    return await backend.intake.add(
-        Batch(caller.owner, source, batch_key, sha256(body).hexdigest(), checked)
-    )
+
+    def checked(received: Received) -> Batch:
+        body = unpacked(received, limits)
+        moment = now_us(backend.clock)
+        rows = check_body(body, media_type, source, caller.subject, moment, limits)
+        return Batch(caller.owner, source, batch_key, sha256(body).hexdigest(), rows)
+
+    with backend.intake.entered():
+        received = await receive_body(request, limits)
+        # Few at once, because a body may unpack to much more than it is.
+        async with backend.intake.checking:
+            batch = await run_in_threadpool(checked, received)
+        return await backend.intake.add(batch)

@@ -34,7 +34,7 @@ class KeyRequest(BaseModel):
     """Publishers and advertisers need a subject, their id in the events; operators have none; a
     reader without one reads every campaign."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     role: Role
     subject: Annotated[str, Field(max_length=200)] = ""

@@ -46,7 +46,7 @@ class ReleaseList(BaseModel):
 class ReleaseRequest(BaseModel):
     """Up to which slot; everything that is due if left out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     through: Slot | None = None
 
