@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,9 +18,12 @@ from adsbpc.service.bodies import NDJSON, check_body
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import EventFiles
 from adsbpc.service.intake import Answer, Batch, Intake
+from adsbpc.service.problems import Problem
 from adsbpc.service.rows import Checked, Source
 from adsbpc.service.settings import IngestSection
 from tests.service.clocks import SetClock
+
+Opener = Callable[..., Intake]
 
 # Rows of tests happen before the clocks of tests start.
 BEFORE = "2026-03-01T11:00:00Z"
@@ -106,6 +109,10 @@ def add_one(intake: Intake, one: Batch) -> Answer:
     if isinstance(answer, BaseException):
         raise answer
     return answer
+
+
+def problems(answers: Sequence[Answer | BaseException]) -> list[int]:
+    return [answer.status for answer in answers if isinstance(answer, Problem)]
 
 
 def moment(text: str) -> datetime:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
@@ -254,10 +257,10 @@ def test_any_files_keep_their_rows(
     for _ in range(data.draw(st.integers(1, 12))):
         counts = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
         parts = []
-        for count in counts:
+        for size in counts:
             advertiser = data.draw(st.sampled_from(["Ad-1", "Ad-2", "Ad-3"]))
-            parts.append(rows_of(written, count, advertiser))
-            written += count
+            parts.append(rows_of(written, size, advertiser))
+            written += size
         put(files, store, pa.concat_tables(parts))
         if data.draw(st.booleans()):
             compact(files, store, "impressions", SMALL)
@@ -274,6 +277,59 @@ def test_any_files_keep_their_rows(
     ]
     assert len(by_advertiser) == len(set(by_advertiser)) == written
     store.close()
+
+
+class DiedError(BaseException):
+    """As if the process had ended: nobody cleans up."""
+
+
+def dies_at(step: int, patched: pytest.MonkeyPatch) -> None:
+    """Die at one of the moments before and after a file is written, and a transaction committed."""
+    moments = count()
+    write, writing = EventFiles.write, Database.writing
+
+    def pass_moment() -> None:
+        if next(moments) == step:
+            raise DiedError
+
+    def dying_write(self: EventFiles, *given: Any, **named: Any) -> str:
+        pass_moment()
+        name = write(self, *given, **named)
+        pass_moment()
+        return name
+
+    @contextmanager
+    def dying_transaction(self: Database, scope: str) -> Iterator[Connection]:
+        with writing(self, scope) as connection:
+            yield connection
+            pass_moment()
+        pass_moment()
+
+    patched.setattr(EventFiles, "write", dying_write)
+    patched.setattr(Database, "writing", dying_transaction)
+
+
+def test_who_dies_at_any_moment_loses_and_doubles_nothing(
+    files: EventFiles, store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [rows_of(0, 4, "Ad-1"), rows_of(10, 4, "Ad-2")]
+    for table in (pa.concat_tables(parts), rows_of(20, 3), rows_of(30, 3, "Ad-2"), rows_of(40, 1)):
+        put(files, store, table)
+    put(files, store, pa.concat_tables([rows_of(50, 2), rows_of(60, 2, "Ad-2")]))
+    before = everything(files, store)
+    deaths = 0
+    for step in count():
+        with monkeypatch.context() as patched:
+            dies_at(step, patched)
+            try:
+                compact(files, store, "impressions", SMALL)
+                break
+            except DiedError:
+                deaths += 1
+        assert everything(files, store) == before
+    assert everything(files, store) == before
+    # Two files of advertisers, and one transaction.
+    assert deaths == 6
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

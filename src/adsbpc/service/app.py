@@ -24,6 +24,7 @@ from adsbpc.errors import (
 )
 from adsbpc.service.access import SignInNeeded, request_id_of
 from adsbpc.service.api import campaigns, health, ingest, keys, operations, releases
+from adsbpc.service.api.documented import schemas_of
 from adsbpc.service.api.sent import unfit
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import routes as dashboard
@@ -43,7 +44,7 @@ with `to_do`, the next step."""
 _REFUSED = (SpecError, PrivacyError, WorkloadError)
 _CONFLICT = (BudgetError, ReleaseError)
 # Bodies that the routes read themselves.
-_SENT = (campaigns.CampaignContent, keys.KeyRequest, releases.ReleaseRequest, *ingest.ROWS)
+_SENT = (keys.KeyRequest, releases.ReleaseRequest, *ingest.ROWS)
 
 
 def create_app(backend: Backend) -> FastAPI:
@@ -101,10 +102,16 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
 
 async def _answer_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        # What was raised names the methods of one route, and a path may have several.
+        path = getattr(request.scope.get("route"), "path", "")
+        methods = request.app.openapi()["paths"].get(path, {})
+        headers["Allow"] = ", ".join(sorted(map(str.upper, methods))) or headers.get("Allow", "")
     problem = Problem(
         error.status_code, phrase(error.status_code),
         f"{request.method} {request.url.path[:200]} has no answer here",
-        "Compare it with /docs", dict(error.headers or {}),
+        "Compare it with /docs", headers,
     )  # fmt: skip
     return answer(request, problem)
 
@@ -141,8 +148,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         for model in (ProblemDetails, *_SENT):
-            described = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(described.pop("$defs", {}))
-            schemas[model.__name__] = described
+            schemas.update(schemas_of(model))
+        schemas.update(campaigns.content_schemas())
         app.openapi_schema = document
     return app.openapi_schema

@@ -66,7 +66,8 @@ class Backend:
         while not self._stopping.wait(self.settings.ingest.compact_every / MICROSECONDS_PER_SECOND):
             try:
                 for source in SCHEMAS:
-                    compact(self.files, self.store, source)
+                    while compact(self.files, self.store, source) and not self._stopping.is_set():
+                        pass
                 self.files.sweep()
                 forget_batches(self.store, now_us(self.clock) - _BATCHES_KEPT_US)
             # Whatever it was, events are where they were, and the next time may go well.

@@ -231,7 +231,7 @@ def _check_keys(content: dict[str, Any]) -> None:
     named = [".".join(path) for path in _FILES if _given(content, path)]
     workload = content.get("workload")
     for section in workload if isinstance(workload, list) else []:
-        if isinstance(section, dict) and "matrix" in section:
+        if _given(section, ("matrix",)):
             named.append("workload.matrix")
     if named:
         raise SpecError(
@@ -245,7 +245,7 @@ def _given(content: Any, path: tuple[str, ...]) -> bool:
         if not isinstance(content, dict) or part not in content:
             return False
         content = content[part]
-    return True
+    return content is not None
 
 
 def _with_dates(content: dict[str, Any]) -> dict[str, Any]:

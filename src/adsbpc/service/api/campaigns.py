@@ -12,13 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from adsbpc.campaign import plan
 from adsbpc.model.attribution_spec import AttributionSection
+from adsbpc.model.durations import duration_text
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import Section
 from adsbpc.model.slots import to_moment
 from adsbpc.model.spec import CampaignSection
 from adsbpc.report.formats import promise_object
 from adsbpc.service.access import backend_of, campaign_for, require
-from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.api.documented import Caller, bearer, problems, schemas_of
 from adsbpc.service.api.sent import LIMITS, media_type_of
 from adsbpc.service.bodies import JSON, read_body
 from adsbpc.service.campaigns import Registered
@@ -34,6 +35,12 @@ CampaignId = Annotated[
 TOML = "application/toml"
 _LARGEST_TOML = 2**16
 _MOST_DOTS = 500
+# They name files.
+_REFUSED_KEYS = {
+    "FitSection": ("holdout", "previous", "parameters"),
+    "PersonalBudgetSection": ("previous",),
+    "WorkloadSection": ("matrix",),
+}
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
@@ -44,6 +51,26 @@ class CampaignContent(Section):
     attribution: AttributionSection = AttributionSection()
     privacy: PrivacySection
     workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
+
+
+def content_schemas() -> dict[str, dict[str, Any]]:
+    """What the OpenAPI document says of a campaign: as it is sent, which is not as it is held."""
+    found = schemas_of(CampaignContent)
+    for name, keys in _REFUSED_KEYS.items():
+        for key in keys:
+            del found[name]["properties"][key]
+    for name, field in AttributionSection.model_fields.items():
+        if any(getattr(each, "func", None) is duration_text for each in field.metadata):
+            found["AttributionSection"]["properties"][name] = {
+                "type": "string",
+                "pattern": "^[0-9]{1,6}[dhms]$",
+                "default": duration_text(field.default),
+            }
+    campaign = found["CampaignSection"]
+    campaign["description"] = "`end`, the last day, may stand in place of `slots`."
+    campaign["properties"]["end"] = {"type": "string", "format": "date"}
+    campaign["required"].remove("slots")
+    return found
 
 
 class CampaignSummary(BaseModel):

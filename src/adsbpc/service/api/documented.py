@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel
 
 from adsbpc.service.access import principal_of
 from adsbpc.service.principal import Principal
@@ -28,3 +29,9 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"description": phrase(status), "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in sorted({400, 401, 403, 429, 500, 503, *statuses})
     }
+
+
+def schemas_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """What the document says of a body that a route reads itself, by name."""
+    described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**described.pop("$defs", {}), model.__name__: described}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Security
+from fastapi import APIRouter, Depends, Header, Request, Security
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from adsbpc.service.access import backend_of, require
-from adsbpc.service.api.documented import Caller, bearer, problems
+from adsbpc.service.access import backend_of, principal_of, require
+from adsbpc.service.api.documented import bearer, problems
 from adsbpc.service.bodies import (
     JSON,
     NDJSON,
@@ -68,6 +68,21 @@ BatchKey = Annotated[
 ]  # fmt: skip
 
 
+def _publisher(request: Request) -> Principal:
+    return _sender(request, Action.PUSH_IMPRESSIONS)
+
+
+def _advertiser(request: Request) -> Principal:
+    return _sender(request, Action.PUSH_CONVERSIONS)
+
+
+def _sender(request: Request, action: Action) -> Principal:
+    """Who sends, and may: known before anything of the body is read."""
+    sender = principal_of(request)
+    require(request, sender, action)
+    return sender
+
+
 def _body(row: type[BaseModel]) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{row.__name__}"}
     return {
@@ -88,10 +103,12 @@ def _body(row: type[BaseModel]) -> dict[str, Any]:
     openapi_extra=_body(ImpressionRow),
     responses=problems(409, 413, 415, 422),
 )
-async def push_impressions(request: Request, caller: Caller, batch: BatchKey) -> Answer:
+async def push_impressions(
+    request: Request, sender: Annotated[Principal, Depends(_publisher)], batch: BatchKey
+) -> Answer:
     """A publisher's own. The answer comes when the rows are on the disk, and lists those that were
     not accepted. `Content-Encoding: gzip` is welcome."""
-    return await _push(request, caller, batch, "impressions", Action.PUSH_IMPRESSIONS)
+    return await _push(request, sender, batch, "impressions")
 
 
 @router.post(
@@ -100,24 +117,23 @@ async def push_impressions(request: Request, caller: Caller, batch: BatchKey) ->
     openapi_extra=_body(ConversionRow),
     responses=problems(409, 413, 415, 422),
 )
-async def push_conversions(request: Request, caller: Caller, batch: BatchKey) -> Answer:
-    """An advertiser's own. They belong to the slot in which they arrive here."""
-    return await _push(request, caller, batch, "conversions", Action.PUSH_CONVERSIONS)
-
-
-async def _push(
-    request: Request, caller: Principal, batch_key: str, source: Source, action: Action
+async def push_conversions(
+    request: Request, sender: Annotated[Principal, Depends(_advertiser)], batch: BatchKey
 ) -> Answer:
+    """An advertiser's own. They belong to the slot in which they arrive here."""
+    return await _push(request, sender, batch, "conversions")
+
+
+async def _push(request: Request, sender: Principal, batch_key: str, source: Source) -> Answer:
     backend = backend_of(request)
-    await run_in_threadpool(require, request, caller, action, target=source)
     limits = backend.settings.ingest
     media_type = request.headers.get("content-type", "")
 
     def checked(received: Received) -> Batch:
         body = unpacked(received, limits)
         moment = now_us(backend.clock)
-        rows = check_body(body, media_type, source, caller.subject, moment, limits)
-        return Batch(caller.owner, source, batch_key, sha256(body).hexdigest(), rows)
+        rows = check_body(body, media_type, source, sender.subject, moment, limits)
+        return Batch(sender.owner, source, batch_key, sha256(body).hexdigest(), rows)
 
     with backend.intake.entered():
         received = await receive_body(request, limits)
