@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 import uvicorn
 from starlette.applications import Starlette
@@ -27,9 +28,10 @@ from starlette.routing import Route
 
 from bench.measured import Measured, seconds_of
 
+_NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 _BATCH_ROWS = 1_000
 _BATCHES = 1_000
-_SENDERS = 4
+_SENDERS = 16
 _PUBLISHERS, _SLOTS = 50, 31
 _PAGES = 300
 _LOAD_SECONDS = 300
@@ -50,8 +52,8 @@ def _process(directory: Path, *more: str) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def _key(directory: Path, role: str, subject: str = "") -> str:
-    command = [sys.executable, "-m", "adsbpc", "keys", "create", "--json"]
+def _key(directory: Path, role: str, subject: str = "", *more: str) -> str:
+    command = [sys.executable, "-m", "adsbpc", "keys", "create", "--json", *more]
     command += ["--role", role, "--subject", subject, "--label", "bench"]
     done = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
     return str(json.loads(done.stdout)["key"])
@@ -75,15 +77,15 @@ def _rows(batch: int) -> list[dict[str, str]]:
 class _Sender:
     """Pushes bodies over one connection that stays open."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, media_type: str = _NDJSON) -> None:
         place = urlsplit(url)
         self._connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
-        self._key = key
+        self._key, self._media_type = key, media_type
 
     def push(self, number: str, body: bytes) -> None:
         headers = {
             "Authorization": f"Bearer {self._key}",
-            "Content-Type": "application/x-ndjson",
+            "Content-Type": self._media_type,
             "Idempotency-Key": number,
         }
         while True:
@@ -119,30 +121,61 @@ def _together(count: int, work: Callable[[int], None]) -> float:
 def ingest_of_batches(scale: float) -> Measured:
     """Batches of 1,000 impressions as NDJSON, parsed, checked, synced and answered; the floor
     writes the same rows, as tables in memory, to one Parquet file a batch."""
+    return _ingest(scale, _NDJSON, lambda table, _body, file: pq.write_table(table, file))
+
+
+def ingest_of_parquet_batches(scale: float) -> Measured:
+    """The same batches as Parquet bodies, against the same floor."""
+    return _ingest(scale, _PARQUET, lambda table, _body, file: pq.write_table(table, file))
+
+
+def ingest_beside_parsing(scale: float) -> Measured:
+    """NDJSON again; the floor starts from it too: pyarrow parses each body and writes it."""
+    return _ingest(
+        scale, _NDJSON,
+        lambda _table, body, file: pq.write_table(pj.read_json(pa.BufferReader(body)), file),
+    )  # fmt: skip
+
+
+def _ingest(
+    scale: float, media_type: str, write: Callable[[pa.Table, bytes, Path], None]
+) -> Measured:
     count = max(_SENDERS, round(_BATCHES * scale))
     batches = [_rows(batch) for batch in range(count)]
-    bodies = ["\n".join(map(json.dumps, rows)).encode() for rows in batches]
     tables = [pa.Table.from_pylist(rows) for rows in batches]
+    if media_type == _NDJSON:
+        bodies = ["\n".join(map(json.dumps, rows)).encode() for rows in batches]
+    else:
+        bodies = [_as_parquet(rows) for rows in batches]
     with TemporaryDirectory() as folder:
         directory = Path(folder)
 
         def plain() -> None:
-            for number, table in enumerate(tables):
-                pq.write_table(table, directory / f"{number}.parquet")
+            for number, (table, body) in enumerate(zip(tables, bodies, strict=True)):
+                write(table, body, directory / f"{number}.parquet")
 
         plain()
         floor = seconds_of(plain)
         key = _key(directory, "publisher", "P-1")
         with _process(directory) as (url, number):
-            senders = [_Sender(url, key) for _ in range(_SENDERS)]
+            senders = [_Sender(url, key, media_type) for _ in range(_SENDERS)]
 
             def send(own: int) -> None:
                 for batch in range(own, count, _SENDERS):
                     senders[own].push(f"batch-{batch}", bodies[batch])
 
-            senders[0].push("warm", bodies[0])
             seconds = _together(_SENDERS, send)
             return Measured.of(floor, seconds, _peak_mib(number))
+
+
+def _as_parquet(rows: list[dict[str, str]]) -> bytes:
+    moments = [datetime.fromisoformat(row["timestamp"]) for row in rows]
+    table = pa.Table.from_pylist(rows)
+    position = table.schema.get_field_index("timestamp")
+    table = table.set_column(position, "timestamp", pa.array(moments, pa.timestamp("us", "UTC")))
+    content = pa.BufferOutputStream()
+    pq.write_table(table, content)
+    return bytes(content.getvalue())
 
 
 def dashboard_page(scale: float) -> Measured:
@@ -154,8 +187,9 @@ def dashboard_page(scale: float) -> Measured:
     with TemporaryDirectory() as folder:
         directory = Path(folder)
         path = released_campaign(directory, _SLOTS, _PUBLISHERS)
-        key = _key(directory, "operator")
-        with _process(directory, "--config", "service.toml") as (url, number):
+        settings = ("--config", "service.toml")
+        key = _key(directory, "operator", "", *settings)
+        with _process(directory, *settings) as (url, number):
             sender = _Sender(url, key)
             cookie = signed_in(url, key)
             content = sender.get(path, cookie)
@@ -236,5 +270,12 @@ def _memory(process: int, field: str) -> int:
 
 
 SERVICE_CASES: dict[str, Callable[[float], Measured]] = {
-    case.__name__: case for case in (ingest_of_batches, dashboard_page, memory_under_load)
+    case.__name__: case
+    for case in (
+        ingest_of_batches,
+        ingest_of_parquet_batches,
+        ingest_beside_parsing,
+        dashboard_page,
+        memory_under_load,
+    )
 }

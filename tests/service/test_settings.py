@@ -64,7 +64,8 @@ def test_shown_without_secrets(tmp_path: Path) -> None:
         tmp_path,
         f'[ledger]\nlocation = "postgresql://ads:{hidden}@host/db?password={hidden}"\n'
         f'[service]\ndatabase = "postgresql://ads:{hidden}@host/db"\n'
-        f'[engine]\nname = "spark"\n[engine.options]\n"spark.hadoop.fs.s3a.secret.key" = "{hidden}"\n'
+        f'[engine]\nname = "spark"\n'
+        f'[engine.options]\n"spark.hadoop.fs.s3a.secret.key" = "{hidden}"\n'
         '"spark.master" = "local[2]"\n',
     )
     shown = load_settings(file, {}).shown()
