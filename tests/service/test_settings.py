@@ -39,6 +39,12 @@ def test_without_a_file() -> None:
         ("[servce]\nport = 1", {}, r"\[servce\]: unknown key"),
         ("[service]\nport = 70000", {}, r"\[service\] port = 70000: .*65535"),
         ('[scheduler]\ngrace = "soon"', {}, r"\[scheduler\] grace = 'soon'"),
+        (
+            '[scheduler]\ngrace = "0s"',
+            {},
+            r"\[scheduler\] grace = '0s': expected one second or more",
+        ),
+        ('[ingest]\ncompact_every = "0s"', {}, r"\[ingest\] compact_every = '0s'"),
         ('[service]\npublic_url = "ads.example"', {}, r"\[service\] public_url"),
         ("service = ", {}, "is not valid TOML"),
         ('directory = "/"', {}, r"unknown key \[directory\]"),
@@ -77,3 +83,11 @@ def test_shown_without_secrets(tmp_path: Path) -> None:
 def test_cookies_know_of_tls(tmp_path: Path) -> None:
     file = write(tmp_path, '[service]\npublic_url = "https://ads.example"')
     assert load_settings(file, {}).over_tls
+
+
+def test_a_password_does_not_stand_in_what_is_told(tmp_path: Path) -> None:
+    long = f"postgresql://ads:hunter2@host/{'d' * 300}"
+    with pytest.raises(SpecError) as told:
+        load_settings(write(tmp_path, f'[ledger]\nlocation = "{long}"'), {})
+    assert "location" in str(told.value)
+    assert "hunter2" not in str(told.value)
