@@ -153,7 +153,10 @@ def test_refusals_are_on_the_disk(log: AuditLog, synced: list[str]) -> None:
     assert synced == ["audit"]
     note(log)
     assert synced == ["audit"]
+    # Anybody can cause these, as many as they like: nobody waits for the disk.
     log.note(None, "authenticate", "", "refused", "no key", "r1", "")
+    assert synced == ["audit"]
+    log.note(SHOP, "manage keys", "", "refused", "not this role's", "r1", "")
     assert synced == ["audit", "2026-03-01.jsonl"]
     log.note(SHOP, "manage keys", "", "allowed", "", "r1", "", durable=True)
     assert synced == ["audit", "2026-03-01.jsonl", "2026-03-01.jsonl"]

@@ -273,7 +273,7 @@ def test_names_are_only_names(server: Running, clock: SetClock) -> None:
     # A second spelling of the same letters is the same name.
     twin = unicodedata.normalize("NFD", "caf\u00e9")
     with pytest.raises(ClientError, match="has a campaign of that name"):
-        operator.create_campaign(content(name=twin, scope=twin, slots=1))
+        operator.create_campaign(content(name=twin, scope=twin, advertiser="caf\u00e9", slots=1))
     clock.moment = START + timedelta(days=1)
     for name, campaign in campaigns.items():
         assert operator.release(campaign) == [{"slot": 1, "replayed": False}]

@@ -7,6 +7,8 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,14 @@ from adsbpc.service.principal import Role
 from adsbpc.service.rows import Source
 from adsbpc.service.store import event_files
 from tests.service.processes import prepared, served, start
-from tests.service.pushed import BEFORE, lines
+from tests.service.pushed import lines
 from tests.service.raw import http
 
 KILLS = 100
+# These servers run by the real clock, which takes no conversions of long ago.
+RECENT = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+# These servers run by the system's clock, and take no row that is too old.
+MOMENT = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 SENDERS: tuple[tuple[Role, str, Source], ...] = (
     (Role.PUBLISHER, "P-1", "impressions"),
     (Role.PUBLISHER, "P-2", "impressions"),
@@ -35,7 +41,7 @@ def rows_of(sender: str, batch: int, number: int, has_ids: bool) -> list[dict[st
     return [
         {
             "user_id": f"{sender}/{batch}/{row}",
-            "timestamp": BEFORE,
+            "timestamp": MOMENT,
             **({"event_id": f"{batch}/{row}"} if has_ids else {}),
             **kind,
         }
