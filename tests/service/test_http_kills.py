@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
