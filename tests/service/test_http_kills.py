@@ -24,8 +24,6 @@ from tests.service.pushed import lines
 from tests.service.raw import http
 
 KILLS = 100
-# These servers run by the real clock, which takes no conversions of long ago.
-RECENT = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 # These servers run by the system's clock, and take no row that is too old.
 MOMENT = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 SENDERS: tuple[tuple[Role, str, Source], ...] = (

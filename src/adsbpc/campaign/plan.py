@@ -112,9 +112,7 @@ class Plan(Tabular):
                 {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
                 for row in self.queries
             ],
-            "fit": None
-            if self.fit is None
-            else {**asdict(self.fit), "rho": float(self.fit.rho)},
+            "fit": None if self.fit is None else {**asdict(self.fit), "rho": float(self.fit.rho)},
             "further_models": [
                 {"model": each.model, "rho": float(each.rho), "shares": each.shares}
                 for each in self.further_models
