@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from adsbpc.model.slots import to_moment
 from adsbpc.service.access import backend_of, require
 from adsbpc.service.api.documented import Caller, bearer, problems
 from adsbpc.service.permissions import Action
+from adsbpc.service.scheduler import Standing
 
 router = APIRouter(prefix="/v1", tags=["operations"], dependencies=[Security(bearer)])
 
@@ -28,24 +28,11 @@ class Arrivals(BaseModel):
     number: int
 
 
-class CampaignStanding(BaseModel):
-    """`holder` is the server that releases it now, if any."""
-
-    campaign_id: str
-    name: str
-    released: int
-    due: int
-    slots: int
-    lag_seconds: int
-    problem: str
-    holder: str
-
-
 class Operations(BaseModel):
     """Counts without noise: for the operator, never to be published."""
 
     arrivals: list[Arrivals]
-    scheduler: list[CampaignStanding]
+    scheduler: list[Standing]
     settings: dict[str, Any]
 
 
@@ -69,6 +56,6 @@ def read_operations(
             )
             for each in backend.counts.by_hour(hours)
         ],
-        scheduler=[CampaignStanding(**asdict(each)) for each in backend.scheduler.standings()],
+        scheduler=backend.scheduler.standings(),
         settings=backend.settings.shown(),
     )
