@@ -32,6 +32,7 @@ _NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 _BATCH_ROWS = 1_000
 _BATCHES = 1_000
 _SENDERS = 16
+_WORKERS = 2
 _PUBLISHERS, _SLOTS = 50, 31
 _PAGES = 300
 _LOAD_SECONDS = 300
@@ -157,13 +158,16 @@ def _ingest(
         plain()
         floor = seconds_of(plain)
         key = _key(directory, "publisher", "P-1")
-        with _process(directory) as (url, number):
+        with _process(directory, "--workers", str(_WORKERS)) as (url, number):
             senders = [_Sender(url, key, media_type) for _ in range(_SENDERS)]
 
             def send(own: int) -> None:
                 for batch in range(own, count, _SENDERS):
                     senders[own].push(f"batch-{batch}", bodies[batch])
 
+            # Until every worker is up.
+            for sender in senders:
+                sender.get("/readyz")
             seconds = _together(_SENDERS, send)
             return Measured.of(floor, seconds, _peak_mib(number))
 
@@ -263,10 +267,15 @@ def _peak_mib(process: int) -> int:
 
 
 def _memory(process: int, field: str) -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) // 1024
-    raise RuntimeError(f"the process has no {field}")
+    """Of a process and its workers."""
+    folder = Path(f"/proc/{process}")
+    children = (folder / "task" / str(process) / "children").read_text().split()
+    own = next(
+        int(line.split()[1]) // 1024
+        for line in (folder / "status").read_text().splitlines()
+        if line.startswith(field)
+    )
+    return own + sum(_memory(int(child), field) for child in children)
 
 
 SERVICE_CASES: dict[str, Callable[[float], Measured]] = {

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -92,6 +93,36 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         done = adsbpc("serve", "--port", port, cwd=tmp_path / "other")
     assert done.returncode == 1
     assert f"port = {port}: cannot be listened on" in done.stderr
+
+
+def test_workers_share_a_port_and_are_started_again(tmp_path: Path) -> None:
+    with process(tmp_path, "serve", "--workers", "2") as started:
+        url = first_line(started).split()[2]
+        key = new_key(tmp_path, "publisher", "P-1")
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC)}
+        with Client(url, key) as client:
+            assert client.push_impressions([{**row, "kind": "view"}], "one")["accepted"] == 1
+            before = servers(children)
+            os.kill(before[0], signal.SIGKILL)
+            while len(after := servers(children)) < 2 or before[0] in after:
+                time.sleep(0.05)
+        for _ in range(10):
+            # A connection each, so that both are asked: what one stored the other knows.
+            with Client(url, key) as client:
+                assert client.push_impressions([{**row, "kind": "view"}], "one")["repeated"]
+    assert started.returncode == 0
+    assert not servers(children)
+
+
+def servers(children: Path) -> list[int]:
+    """The workers; one more process looks after what they share."""
+    try:
+        found = [int(each) for each in children.read_text().split()]
+    except FileNotFoundError:
+        return []
+    commands = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in found}
+    return [each for each, command in commands.items() if b"spawn_main" in command]
 
 
 def test_bad_settings_end_with_2(tmp_path: Path) -> None:

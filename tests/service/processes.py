@@ -118,5 +118,5 @@ def _be_server(config: Path, hurried: bool, told: int) -> None:
         os.dup2(source, target)
     if hurried:
         put_together.MICROSECONDS_PER_SECOND *= 50  # type: ignore[attr-defined]
-    serve.run(config, None, None, False)
+    serve.run(config, {}, False)
     os._exit(0)

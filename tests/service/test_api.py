@@ -301,8 +301,8 @@ def test_a_listener_does_not_hold_up_the_end(tmp_path: Any, clock: SetClock) -> 
             listener.start()
         time.sleep(0.5)
         began = time.monotonic()
-    assert time.monotonic() - began < 3
-    assert ended.wait(3)
+    assert time.monotonic() - began < 5
+    assert ended.wait(5)
     for listener in listeners:
         listener.join()
     client.close()

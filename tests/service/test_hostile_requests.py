@@ -162,7 +162,7 @@ def test_odd_keys_are_wrong_keys(server: Running, header: str) -> None:
 def test_headers_come_to_an_end(server: Running) -> None:
     for start in (b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"):
         piece = b"X: a\r\n" * 1_000 if start.endswith(b"\n") else b"a" * 6_000
-        with memory_stays_flat(8 * MEGABYTE):
+        with memory_stays_flat(16 * MEGABYTE):
             sent = flood(server.url, start, (piece for _ in range(100_000)))
         assert sent.taken < 16 * MEGABYTE
         assert status_of(sent.answer) == 400
@@ -170,7 +170,7 @@ def test_headers_come_to_an_end(server: Running) -> None:
 
 def test_trailers_come_to_an_end(server: Running) -> None:
     head = asked(server, *PUSH, "Transfer-Encoding: chunked", role="publisher")
-    with memory_stays_flat(8 * MEGABYTE):
+    with memory_stays_flat(16 * MEGABYTE):
         sent = flood(
             server.url, head + b"2\r\n[]\r\n0\r\n", (b"X: a\r\n" * 1_000 for _ in range(10_000))
         )

@@ -34,7 +34,7 @@ SUBJECTS = {"operator": "", "publisher": "P-1", "advertiser": "Ad-1"}
 CONFIG = """
 [generation]
 deterministic = true
-max-examples = 12
+max-examples = 8
 database = "none"
 
 [parameters]

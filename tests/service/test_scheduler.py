@@ -16,12 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import update
 
+from adsbpc import Client
 from adsbpc.client import ClientError
 from adsbpc.service import leases
 from adsbpc.service.event_files import LOCK
+from adsbpc.service.principal import Role
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 from tests.service.clocks import SetClock
+from tests.service.processes import prepared, served
 from tests.service.pushed import CONVERSION, IMPRESSION
 from tests.service.raw import assert_problem, http
 from tests.service.running import Running, content, running, settings_in
@@ -259,3 +262,21 @@ def test_a_server_that_stops_is_not_ready(tmp_path: Path) -> None:
         server.backend.watch.stopping = True
         assert_problem(http().get(f"{server.url}/readyz"), 503)
         assert http().get(f"{server.url}/healthz").status_code == 200
+
+
+def test_sigterm_ends_a_server_that_is_listened_to(tmp_path: Path) -> None:
+    config, backend = prepared(tmp_path)
+    key = backend.keys.create(Role.OPERATOR, "", "operator", None)[1]
+    heard: list[int] = []
+    with served(config) as server, Client(server.url, key) as client:
+        today = datetime.now(UTC).date().isoformat()
+        campaign = client.create_campaign(content(start=today))["id"]
+        listener = threading.Thread(target=lambda: heard.extend(client.listen(campaign)))
+        listener.start()
+        time.sleep(0.5)
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 5
+        listener.join(5)
+        assert not listener.is_alive()
+    assert heard == []

@@ -11,8 +11,8 @@ from adsbpc.errors import ServiceError
 from adsbpc.service.settings import Settings, load_settings
 
 
-def run(config: Path | None, host: str | None, port: int | None, show_config: bool) -> None:
-    settings = _with_options(load_settings(config), host, port)
+def run(config: Path | None, options: dict[str, str | int | None], show_config: bool) -> None:
+    settings = _with_options(load_settings(config), options)
     if show_config:
         print(json.dumps(settings.shown(), indent=2))
         return
@@ -20,6 +20,7 @@ def run(config: Path | None, host: str | None, port: int | None, show_config: bo
     from adsbpc.service.backend import open_backend
     from adsbpc.service.logs import to_stderr
     from adsbpc.service.server import Server, address_of
+    from adsbpc.service.workers import run_workers
 
     backend = open_backend(settings)
     if not backend.keys.has_operator():
@@ -33,11 +34,14 @@ def run(config: Path | None, host: str | None, port: int | None, show_config: bo
     opened = server.listen()
     print(f"adsbpc serves {address_of(opened)} (Ctrl-C stops it)", flush=True)
     to_stderr()
-    server.run(sockets=[opened])
+    if settings.service.workers == 1:
+        server.run(sockets=[opened])
+    else:
+        run_workers(settings, opened)
 
 
-def _with_options(settings: Settings, host: str | None, port: int | None) -> Settings:
-    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+def _with_options(settings: Settings, options: dict[str, str | int | None]) -> Settings:
+    given = {key: value for key, value in options.items() if value is not None}
     return settings.model_copy(update={"service": settings.service.model_copy(update=given)})
 
 

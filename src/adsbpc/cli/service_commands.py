@@ -24,6 +24,9 @@ def serve(
     config: SettingsFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that share the port.")
+    ] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the settings without secrets, and end.")
     ] = False,
@@ -35,7 +38,7 @@ def serve(
     """
     from adsbpc.cli.serve import run
 
-    run(config, host, port, show_config)
+    run(config, {"host": host, "port": port, "workers": workers}, show_config)
 
 
 def move(

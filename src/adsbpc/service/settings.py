@@ -35,13 +35,15 @@ Period = Annotated[Duration, AfterValidator(_a_second)]
 
 
 class ServiceSection(Section):
-    """`data` is the folder for events, releases and the audit log. `public_url` is what browsers
+    """`data` is the folder for events, releases and the audit log. `workers` are processes that
+    share the port. `public_url` is what browsers
     see; with https:// cookies are sent over TLS only. `trust_proxy` takes the address of a client
     from X-Forwarded-For, as the nearest proxy wrote it."""
 
     data: Name = "adsbpc-data"
     host: Name = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8_080
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
     database: Name = "service.sqlite"
     public_url: Annotated[str, Field(pattern=r"^https?://[^/?#]+$")] | None = None
     trust_proxy: bool = False
