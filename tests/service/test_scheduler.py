@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def settings_on(
     return settings_in(directory, **sections)
 
 
-def wait(until: Callable[[], bool], seconds: float = 20) -> None:
+def wait(until: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not until():
         assert time.monotonic() < deadline, "it does not happen"
@@ -52,7 +52,9 @@ def wait(until: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def released(server: Running, campaign: str) -> int:
-    return int(server.client("operator").campaign(campaign)["released"])
+    found = server.backend.campaigns.get(campaign)
+    assert found is not None
+    return server.backend.campaigns.last_slot(found)
 
 
 def push(server: Running, day: int = 0) -> None:
@@ -129,6 +131,38 @@ def _release(server: Running, campaign: str) -> None:
 def figure(server: Running, name: str) -> float:
     lines = http().get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
+
+
+def test_a_faster_server_leaves_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot after the one that was due is not over: nothing of it may be closed or released."""
+    clock = SetClock(START)
+    settings = settings_in(tmp_path, scheduler={"enabled": False, "grace": "1m"})
+    with running(settings, clock) as server, running(settings, clock) as faster:
+        operator = server.client("operator")
+        campaign = operator.create_campaign(content())["id"]
+        clock.moment = START + DAY + timedelta(minutes=2)
+        scheduler = server.backend.scheduler
+        scheduler.look()
+        assert released(server, campaign) == 1
+        clock.moment += DAY
+        held = scheduler._leases.held
+
+        @contextmanager
+        def held_late(campaign_id: str) -> Iterator[bool]:
+            with held(campaign_id) as ours:
+                faster.client("operator").release(campaign)
+                yield ours
+
+        monkeypatch.setattr(scheduler._leases, "held", held_late)
+        scheduler.look()
+        assert released(server, campaign) == 2
+        assert operator.campaign(campaign)["problem"] == ""
+        assert figure(server, "adsbpc_failed_releases_total") == 0
+        push(server)
+        (file,) = server.backend.files.live("conversions", "Ad-1")
+        assert pq.read_table(file)["arrived_at"].to_pylist() == [clock.moment]
 
 
 def test_a_failure_is_told_to_operators_and_goes_away(tmp_path: Path) -> None:

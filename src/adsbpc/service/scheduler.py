@@ -112,6 +112,9 @@ class Scheduler:
                 return False
             try:
                 slot = self._next(registered)
+                # Another server may have been faster, and the slot after its one is not over.
+                if slot > self._due(registered):
+                    return False
                 self._note(registered, self._release(registered, slot))
             except AdsbpcError as error:
                 self._failed(registered, error, told(error))

@@ -76,7 +76,6 @@ def defaults(today: date) -> dict[str, str]:
     return {
         **dict.fromkeys(PLACES, ""),
         **ASSUMED,
-        "scope": "default",
         "start": today.isoformat(),
         "slot": "1d",
         "slots": "31",
