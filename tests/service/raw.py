@@ -20,7 +20,9 @@ _PEAK = Path("/proc/self/clear_refs")
 @cache
 def http() -> httpx.Client:
     """One for all: to make one takes longer than what it is asked for."""
-    return httpx.Client(trust_env=False, timeout=30)
+    # A server hangs up on connections that nobody uses, and may do it just when one is used.
+    limits = httpx.Limits(keepalive_expiry=2)
+    return httpx.Client(trust_env=False, timeout=30, limits=limits)
 
 
 @contextmanager

@@ -120,6 +120,17 @@ def wait_for(url: str) -> None:
             time.sleep(0.005)
 
 
+def wait_for_more(senders: list[Sender]) -> None:
+    """Until another batch is acknowledged."""
+    known, deadline = acknowledged(senders), time.monotonic() + 20
+    while acknowledged(senders) == known and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def acknowledged(senders: list[Sender]) -> int:
+    return sum(len(each.acknowledged) for each in senders)
+
+
 def retired_files(backend: Backend) -> int:
     counted = select(func.count()).where(event_files.c.retired_us.is_not(None))
     with backend.store.reading() as connection:
@@ -142,6 +153,9 @@ def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
             for thread in threads:
                 thread.start()
         wait_for(server.url)
+        if number % 5:
+            # However slow the machine is, most lives have something to lose.
+            wait_for_more(senders)
         time.sleep(rng.uniform(0, 0.3))
         server.kill()
     for sender in senders:
@@ -150,11 +164,11 @@ def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
         thread.join()
 
     check(backend, senders)
-    assert sum(len(each.acknowledged) for each in senders) > KILLS
-    assert sum(len(each.batches) - len(each.acknowledged) for each in senders) > 10
+    assert acknowledged(senders) > KILLS / 2
+    assert sum(len(each.batches) for each in senders) - acknowledged(senders) > 10
     # Otherwise the kills came at harmless moments.
     assert all(each.broken > KILLS / 2 for each in senders)
-    assert retired_files(backend) > KILLS
+    assert retired_files(backend) > KILLS / 2
 
     with served(config) as server, httpx.Client(timeout=30, trust_env=False) as client:
         for sender in senders:

@@ -50,6 +50,8 @@ class Client:
             base_url=url,
             headers={"Authorization": f"Bearer {key}"},
             timeout=timeout_seconds,
+            # Sooner than a server hangs up on a connection that nobody uses, which is after 5 s.
+            limits=httpx.Limits(keepalive_expiry=2),
             # Nothing but the server that was named.
             trust_env=False,
         )
