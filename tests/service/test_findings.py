@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import text, update
 
 from adsbpc.client import ClientError
+from adsbpc.service.problems import Problem
 from adsbpc.service.store import campaigns
 from tests.service.clocks import SetClock
 from tests.service.running import Running, content, running, settings_in
@@ -193,3 +195,20 @@ def test_a_lost_database_of_the_service_ends_no_campaign(tmp_path: Path, clock: 
         campaign = operator.create_campaign(content())["id"]
         clock.moment = NIGHT + timedelta(days=1)
         server.wait_for(campaign, 2)
+
+
+def test_one_sender_cannot_take_all_the_room(tmp_path: Path, clock: SetClock) -> None:
+    """However slowly it sends, others get in."""
+    with running(settings_in(tmp_path, ingest={"waiting_batches": 4}), clock) as server:
+        entered = server.backend.intake.entered
+        with ExitStack() as stack:
+            for _ in range(2):
+                stack.enter_context(entered("publisher:P-1"))
+            with pytest.raises(Problem, match="429"), entered("publisher:P-1"):
+                pass
+            for sender in ("P-2", "P-3"):
+                stack.enter_context(entered(f"publisher:{sender}"))
+            with pytest.raises(Problem, match="429"), entered("publisher:P-4"):
+                pass
+        with entered("publisher:P-1"), entered("publisher:P-4"):
+            pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -50,7 +50,7 @@ class Intake:
     def __init__(self, store: Database, files: EventFiles, clock: Clock, waiting: int) -> None:
         self._store, self._files, self._clock, self._limit = store, files, clock, waiting
         self._closed_until_us = 0
-        self._inside = 0
+        self._inside: Counter[str] = Counter()
         # How many bodies are unpacked and checked at once.
         self.checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
         self._queue: deque[_Waiting] = deque()
@@ -66,17 +66,21 @@ class Intake:
         return self._writer.is_alive() and not self._closed
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Around a batch from its first byte on: those beyond the limit are sent away unread."""
+    def entered(self, owner: str) -> Iterator[None]:
+        """Around a batch from its first byte on: those beyond the limit are sent away unread. One
+        sender has at most half of the room, however slowly it sends."""
         with self._changed:
-            if self._inside >= self._limit:
+            full = self._inside.total() >= self._limit
+            if full or self._inside[owner] >= max(1, self._limit // 2):
                 raise self._too_many()
-            self._inside += 1
+            self._inside[owner] += 1
         try:
             yield
         finally:
             with self._changed:
-                self._inside -= 1
+                self._inside[owner] -= 1
+                # Keeps nothing of who is not here.
+                self._inside += Counter()
 
     def _too_many(self) -> Problem:
         return Problem(

@@ -50,8 +50,8 @@ class Metrics:
                 self._refused.labels(route, str(status)).inc()
             return
         self._requests.labels(method, route, str(status)).inc()
-        # Only what reads: how long a release takes follows from events.
-        if method == "GET":
+        # Only what reads releases: how long work on events and books takes follows from them.
+        if method == "GET" and not route.endswith("/verification"):
             self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:

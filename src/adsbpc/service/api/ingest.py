@@ -135,7 +135,7 @@ async def _push(request: Request, sender: Principal, batch_key: str, source: Sou
         rows = check_body(body, media_type, source, sender.subject, moment, limits)
         return Batch(sender.owner, source, batch_key, sha256(body).hexdigest(), rows)
 
-    with backend.intake.entered():
+    with backend.intake.entered(sender.owner):
         received = await receive_body(request, limits)
         # Few at once, because a body may unpack to much more than it is.
         async with backend.intake.checking:
