@@ -75,7 +75,7 @@ def create(
 
 @keys.command("list")
 def list_(config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Show all keys, without their secrets."""
+    """Show all keys; secrets stay hidden."""
     from adsbpc.cli.keys import run_list
 
     run_list(config, as_json)
