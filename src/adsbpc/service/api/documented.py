@@ -27,7 +27,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = {"$ref": "#/components/schemas/ProblemDetails"}
     return {
         status: {"description": phrase(status), "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in sorted({400, 401, 403, 429, 500, 503, *statuses})
+        for status in sorted({400, 401, 403, 408, 429, 500, 503, *statuses})
     }
 
 
