@@ -324,8 +324,8 @@ def test_broken_parquet(tmp_path: Path) -> None:
 
 
 def test_slow_clients_keep_nobody_waiting(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_HEADER_SECONDS", 3.0)
-    monkeypatch.setattr(wire, "_BODY_SECONDS", 3.5)
+    monkeypatch.setattr(wire, "_HEADER_SECONDS", 5.0)
+    monkeypatch.setattr(wire, "_BODY_SECONDS", 5.5)
     half = head_of(server, "/v1/impressions", "publisher", "Content-Length: 1000")
     ends = []
 
@@ -338,12 +338,11 @@ def test_slow_clients_keep_nobody_waiting(server: Running, monkeypatch: pytest.M
     threads = [threading.Thread(target=dawdle, args=(sent,)) for sent in starts * 20]
     for thread in threads:
         thread.start()
-    began = time.monotonic()
     assert push(server, GOOD.encode()).status_code == 200
     assert http().get(f"{server.url}/readyz").status_code == 200
-    assert time.monotonic() - began < 2
+    # Answered while all of them still dawdle.
+    assert not ends
     for thread in threads:
         thread.join()
     # They were hung up on, with nothing or with a problem.
     assert ends.count(b"") >= 60
-    assert time.monotonic() - began < 12
