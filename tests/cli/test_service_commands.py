@@ -164,6 +164,13 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
             assert client.push_impressions([row], "batch-1")["repeated"]
 
 
+def test_a_misspelt_model_of_the_demo_is_told_at_once(tmp_path: Path) -> None:
+    done = adsbpc("demo", "--serve", "--model", "shapely", "--directory", "d", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'Did you mean "shapley"?' in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
 def test_the_demo_serves(tmp_path: Path) -> None:
     command = ("demo", "--serve", "--directory", "d", "--users", "300", "--slots", "3",
                "--port", "0", "--day-seconds", "0.5")  # fmt: skip

@@ -14,7 +14,7 @@ from adsbpc.cli.release import progress
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
 from adsbpc.errors import SpecError, did_you_mean
-from adsbpc.lab.journeys import make_campaign
+from adsbpc.lab.journeys import MadeUp, make_campaign
 from adsbpc.model.attribution_spec import ModelName
 from adsbpc.report import Report
 from adsbpc.report.numbers import rounded_up
@@ -22,14 +22,19 @@ from adsbpc.report.numbers import rounded_up
 _PAGE = "report.html"
 
 
-def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json: bool) -> None:
+def made_up(directory: Path, users: int, slots: int, model: str, seed: int) -> MadeUp:
+    """A month of events in a folder, and the campaign that measures them."""
     models = get_args(ModelName)
     if model not in models:
         raise SpecError(
             f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"
         )
     with notes().status(f"Making up {users:,} people and their journeys"):
-        made = make_campaign(directory, users, slots, seed, model)
+        return make_campaign(directory, users, slots, seed, model)
+
+
+def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json: bool) -> None:
+    made = made_up(directory, users, slots, model, seed)
     campaign = Campaign.load(made.spec)
     released = []
     with stoppable(), progress(notes(), slots) as advance:

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adsbpc.cli.console import notes, stoppable
+from adsbpc.cli.demo import made_up
 from adsbpc.cli.release import progress
 from adsbpc.client import Client
-from adsbpc.lab.journeys import CHANNELS, make_campaign
+from adsbpc.lab.journeys import CHANNELS
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.clock import FastClock
 from adsbpc.service.principal import Role
@@ -36,8 +37,7 @@ _SECTIONS = ("campaign", "attribution", "privacy", "workload")
 def run(
     directory: Path, users: int, slots: int, model: str, seed: int, port: int, day_seconds: float
 ) -> None:
-    with notes().status(f"Making up {users:,} people and their journeys"):
-        made = make_campaign(directory, users, slots, seed, model)
+    made = made_up(directory, users, slots, model, seed)
     # The folder is a demo's, or it would have been refused.
     shutil.rmtree(directory / "service", ignore_errors=True)
     content = tomllib.loads(made.spec.read_text(encoding="utf-8"))

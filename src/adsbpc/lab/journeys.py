@@ -72,11 +72,17 @@ def make_campaign(
     with duckdb.connect() as connection:
         for name, columns in (("impressions", impressions), ("conversions", conversions)):
             connection.register("generated", columns)
-            connection.execute(
-                "COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM generated)"
-                " TO ? (FORMAT parquet)",
-                [f"{directory / name}.parquet"],
-            )
+            try:
+                connection.execute(
+                    "COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM"
+                    " generated) TO ? (FORMAT parquet)",
+                    [f"{directory / name}.parquet"],
+                )
+            except duckdb.IOException as error:
+                raise SpecError(
+                    f"{directory}: cannot be written to ({error}). Free some space, or give "
+                    "another folder"
+                ) from None
             connection.unregister("generated")
     return MadeUp(spec, len(impressions["user_id"]), len(conversions["user_id"]))
 
