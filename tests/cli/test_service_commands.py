@@ -64,7 +64,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     ]
     shown = adsbpc("keys", "list", cwd=tmp_path).stdout
     assert "Ada" in shown
-    assert text.split("_")[2] not in shown
+    assert text.split("_", 2)[2] not in shown
     revoked = adsbpc("keys", "revoke", listed[0]["key_id"], cwd=tmp_path)
     assert revoked.stdout == f"Revoked {listed[0]['key_id']}.\n"
     again = adsbpc("keys", "revoke", listed[0]["key_id"], cwd=tmp_path)
