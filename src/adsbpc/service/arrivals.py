@@ -13,6 +13,8 @@ from adsbpc.service.event_files import LOCK
 from adsbpc.service.store import arrivals
 
 _EVENTS = "events"
+# Made once: every group of batches asks it.
+_CLOSED_UNTIL = select(arrivals.c.closed_until_us).where(arrivals.c.name == _EVENTS)
 
 
 def close_arrivals(store: Database, until_us: int) -> None:
@@ -31,5 +33,4 @@ def closed_until(connection: Connection) -> int:
 
 
 def _known(connection: Connection) -> int | None:
-    wanted = select(arrivals.c.closed_until_us).where(arrivals.c.name == _EVENTS)
-    return connection.execute(wanted).scalar_one_or_none()
+    return connection.execute(_CLOSED_UNTIL).scalar_one_or_none()

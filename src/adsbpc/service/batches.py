@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode, b64encode
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -81,26 +81,26 @@ class Settled:
 
 
 class Remembered:
-    """The newest event ids that were stored, as salted hashes of 64 bits: one in 10**13 rows is
-    taken for a repeated one by chance."""
+    """The newest event ids that were stored, at least `least` of them, as salted hashes of 64 bits:
+    one in 10**13 rows is taken for a repeated one by chance."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._order: deque[int] = deque()
-        self._known: set[int] = set()
+    def __init__(self, least: int) -> None:
+        self._least = least
+        # Two generations: the older is dropped whole when the newer is large enough.
+        self._newer: set[int] = set()
+        self._older: set[int] = set()
 
     def overlaps(self, marks: set[int]) -> bool:
-        return not self._known.isdisjoint(marks)
+        return not (self._newer.isdisjoint(marks) and self._older.isdisjoint(marks))
 
     def __contains__(self, mark: int) -> bool:
-        return mark in self._known
+        return mark in self._newer or mark in self._older
 
     def add(self, marks: set[int]) -> None:
-        """Marks of stored rows, none of which it holds."""
-        self._order.extend(marks)
-        self._known |= marks
-        while len(self._order) > self._most:
-            self._known.discard(self._order.popleft())
+        """Marks of stored rows."""
+        self._newer |= marks
+        if len(self._newer) >= self._least:
+            self._older, self._newer = self._newer, set()
 
 
 class Plan:

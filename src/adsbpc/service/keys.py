@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row, and_, insert, or_, select, update
+from sqlalchemy import Row, and_, bindparam, insert, or_, select, update
 
 from adsbpc.errors import SpecError
 from adsbpc.ledger.database import Database
@@ -34,6 +34,8 @@ _NO_HASH = "0" * 64
 _LATEST_US = 253_402_300_799_999_999
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 _COLUMNS = [column for column in tables.keys.columns if column.name != "secret_hash"]
+# Made once: every request asks it.
+_WITH_HASH = select(tables.keys).where(tables.keys.c.key_id == bindparam("key_id"))
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,7 @@ class KeyRing:
             return None
         key_id, secret = shape.groups()
         with self._store.reading() as connection:
-            row = connection.execute(
-                select(tables.keys).where(tables.keys.c.key_id == key_id)
-            ).one_or_none()
+            row = connection.execute(_WITH_HASH, {"key_id": key_id}).one_or_none()
         expected = _NO_HASH if row is None else row.secret_hash
         holds = hmac.compare_digest(_hash_of(secret), expected)
         return self._valid(row) if holds else None

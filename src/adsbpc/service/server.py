@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -20,10 +21,12 @@ _STOP_SECONDS = 30
 
 
 class Server(uvicorn.Server):
-    """Tells those who listen to a stream that it stops, so that it need not wait for them."""
+    """Tells those who listen to a stream that it stops, so that it need not wait for them. On a
+    `way` it is handed connections, one a byte, after it has said that it is up."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, way: socket.socket | None = None) -> None:
+        self._backend, self._way = backend, way
+        self._entering: set[asyncio.Task[object]] = set()
         section = backend.settings.service
         super().__init__(
             uvicorn.Config(
@@ -43,6 +46,33 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._backend.watch.stopping = True
         super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._way is not None:
+            self._way.setblocking(False)
+            asyncio.get_running_loop().add_reader(self._way, self._take, self._way)
+            self._way.send(b"u")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._way is not None:
+            asyncio.get_running_loop().remove_reader(self._way)
+        await super().shutdown(sockets)
+
+    def _take(self, way: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        said, handed, _, _ = socket.recv_fds(way, 1, 1)
+        if not said:
+            loop.remove_reader(way)
+        for descriptor in handed:
+            connection = socket.socket(fileno=descriptor)
+            connection.setblocking(False)
+            entering = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
+            self._entering.add(entering)
+            entering.add_done_callback(self._entering.discard)
+
+    def _protocol(self) -> Wire:
+        return Wire(self.config, self.server_state, self.lifespan.state)
 
     def listen(self) -> socket.socket:
         """The socket, before anything runs: whether the port is free is told at once."""

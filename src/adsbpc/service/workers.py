@@ -1,17 +1,20 @@
-"""Several server processes on one socket, as many as there are cores to use.
+"""Several server processes behind one socket, as many as there are cores to use.
 
 Each is a whole server, with a scheduler of its own; the databases keep them from doing anything
-twice. One that ends is started again.
+twice. Connections are handed to them in turn: senders keep theirs open for long, and a process
+that happened to accept most of them would do most of the work. One that ends is started again.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import threading
-from multiprocessing.context import SpawnProcess
+import time
+from collections import deque
 
 from adsbpc.service.backend import open_backend
 from adsbpc.service.logs import log, to_stderr
@@ -19,6 +22,7 @@ from adsbpc.service.server import Server
 from adsbpc.service.settings import Settings
 
 _LOOK_SECONDS = 0.5
+_BUSY_SECONDS = 0.01
 
 
 def run_workers(settings: Settings, opened: socket.socket) -> None:
@@ -26,29 +30,91 @@ def run_workers(settings: Settings, opened: socket.socket) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
-    workers = [_start(settings, opened) for _ in range(settings.service.workers)]
-    while not stopping.wait(_LOOK_SECONDS):
-        for place, worker in enumerate(workers):
-            if not worker.is_alive():
-                log("worker ended", code=worker.exitcode)
-                workers[place] = _start(settings, opened)
+    # Who is next stands first.
+    workers = deque(_Worker(settings) for _ in range(settings.service.workers))
+    while not stopping.is_set() and not all(worker.is_settled() for worker in workers):
+        time.sleep(_BUSY_SECONDS)
+    looked = time.monotonic()
+    while not stopping.is_set():
+        if not any(worker.is_up() for worker in workers):
+            # Who connects meanwhile waits in the queue of the system.
+            stopping.wait(_BUSY_SECONDS)
+        elif select.select([opened], [], [], _LOOK_SECONDS)[0]:
+            _hand_on(opened, workers)
+        if time.monotonic() - looked > _LOOK_SECONDS:
+            looked = time.monotonic()
+            for place, worker in enumerate(workers):
+                if not worker.is_alive():
+                    log("worker ended", code=worker.process.exitcode)
+                    workers[place] = _Worker(settings)
+    opened.close()
     for worker in workers:
-        if worker.pid is not None and worker.is_alive():
-            os.kill(worker.pid, signal.SIGTERM)
+        worker.stop()
     for worker in workers:
-        worker.join()
+        worker.process.join()
 
 
-def _start(settings: Settings, opened: socket.socket) -> SpawnProcess:
-    worker = multiprocessing.get_context("spawn").Process(target=_work, args=(settings, opened))
-    worker.start()
-    return worker
+def _hand_on(opened: socket.socket, workers: deque[_Worker]) -> None:
+    """The next connection to the next worker that takes it."""
+    try:
+        connection, _ = opened.accept()
+    except OSError:
+        # Gone again before it was its turn.
+        return
+    with connection:
+        for _ in range(len(workers)):
+            worker = workers[0]
+            workers.rotate(-1)
+            if worker.takes(connection):
+                return
+    log("connection refused", reason="no worker takes one")
 
 
-def _work(settings: Settings, opened: socket.socket) -> None:
+class _Worker:
+    """A server process, and the way on which it gets its connections."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._way, theirs = socket.socketpair()
+        self._way.setblocking(False)
+        self._is_up = False
+        with theirs:
+            self.process = multiprocessing.get_context("spawn").Process(
+                target=_work, args=(settings, theirs)
+            )
+            self.process.start()
+
+    def is_alive(self) -> bool:
+        return self.process.is_alive()
+
+    def is_settled(self) -> bool:
+        """Whether it is up, or will not come up."""
+        return self.is_up() or not self.is_alive()
+
+    def is_up(self) -> bool:
+        """It says so, once."""
+        if not self._is_up and select.select([self._way], [], [], 0)[0]:
+            self._is_up = self._way.recv(1) != b""
+        return self._is_up and self.is_alive()
+
+    def takes(self, connection: socket.socket) -> bool:
+        """False if it has ended, or has many waiting."""
+        if not self.is_up():
+            return False
+        try:
+            socket.send_fds(self._way, [b"c"], [connection.fileno()])
+        except OSError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        if self.process.pid is not None and self.is_alive():
+            os.kill(self.process.pid, signal.SIGTERM)
+
+
+def _work(settings: Settings, way: socket.socket) -> None:
     to_stderr()
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    Server(open_backend(settings)).run(sockets=[opened])
+    Server(open_backend(settings), way).run(sockets=[])
 
 
 def _end_with_the_parent() -> None:

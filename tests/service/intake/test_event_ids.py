@@ -75,9 +75,13 @@ def test_repeated_ids_are_those_of_a_plain_loop(numbers: list[list[int | None]])
 
 def test_the_memory_for_event_ids_is_bounded() -> None:
     remembered = Remembered(3)
-    for mark in range(10):
-        remembered.add({mark})
-    assert [mark for mark in range(10) if mark in remembered] == [7, 8, 9]
+    for newest in range(10):
+        remembered.add({newest})
+        known = [mark for mark in range(10) if mark in remembered]
+        # The newest three and at most three more, with no gap.
+        assert known[-1] == newest
+        assert known == list(range(known[0], newest + 1))
+        assert min(3, newest + 1) <= len(known) < 6
     assert not remembered.overlaps({1, 2})
     assert remembered.overlaps({1, 9})
 
