@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
 from adsbpc import Client
@@ -113,6 +114,34 @@ def test_workers_share_a_port_and_are_started_again(tmp_path: Path) -> None:
                 assert client.push_impressions([{**row, "kind": "view"}], "one")["repeated"]
     assert started.returncode == 0
     assert not servers(children)
+
+
+def test_connections_are_handed_to_workers_in_turn(tmp_path: Path) -> None:
+    with process(tmp_path, "serve", "--workers", "2") as started, ExitStack() as open_ones:
+        url = first_line(started).split()[2]
+        for _ in range(8):
+            client = open_ones.enter_context(httpx.Client(base_url=url, trust_env=False))
+            assert client.get("/readyz").status_code == 200
+        # Not that of the process that accepts them: failures are counted by address.
+        headers = {"Authorization": "Bearer wrong"}
+        assert client.get("/v1/campaigns", headers=headers).status_code == 401
+        workers = servers(Path(f"/proc/{started.pid}/task/{started.pid}/children"))
+        held = [connections(worker, int(url.rpartition(":")[2])) for worker in workers]
+        assert held == [4, 4]
+        assert connections(started.pid, int(url.rpartition(":")[2])) == 0
+    (line,) = next((tmp_path / "adsbpc-data" / "audit").iterdir()).read_text().splitlines()
+    assert json.loads(line)["address"] == "127.0.0.1"
+
+
+def connections(process: int, port: int) -> int:
+    """How many of the connections to a port a process holds."""
+    established, here = "01", f":{port:04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {
+        f"socket:[{line[9]}]" for line in lines if line[1].endswith(here) and line[3] == established
+    }
+    held = [str(file.readlink()) for file in Path(f"/proc/{process}/fd").iterdir()]
+    return len(sockets.intersection(held))
 
 
 def servers(children: Path) -> list[int]:
