@@ -58,6 +58,11 @@ class Ledger:
         with self._database.reading() as connection:
             return rows.sum_of(connection, scope, "charge")
 
+    def reserved(self, scope: str) -> int:
+        """By campaigns that have started, in PICO_RHO."""
+        with self._database.reading() as connection:
+            return rows.sum_of(connection, scope, "campaign")
+
     def release(self, scope: str, campaign: str, slot: int) -> str | None:
         """The stored release of a slot, byte for byte."""
         with self._database.reading() as connection:

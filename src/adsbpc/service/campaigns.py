@@ -26,6 +26,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.model import CampaignSpec, spec_of
 from adsbpc.model.slots import to_microseconds
 from adsbpc.service.arrivals import close_arrivals
+from adsbpc.service.beside import check_beside
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import EventFiles
 from adsbpc.service.logs import log_failure
@@ -111,7 +112,7 @@ class CampaignBook:
             "lease_until_us": 0,
             "problem": "",
         }
-        self._insert(row)
+        self._insert(row, spec)
         return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
 
     def _has_started(self, spec: CampaignSpec) -> bool:
@@ -119,12 +120,13 @@ class CampaignBook:
         key = spec.campaign.scope, spec.campaign.name
         return self.ledger.exists() and self.ledger.campaign(*key) is not None
 
-    def _insert(self, row: dict[str, Any]) -> None:
+    def _insert(self, row: dict[str, Any], spec: CampaignSpec) -> None:
         columns = campaigns.c
         with self._store.writing("campaigns") as connection:
-            known = connection.execute(
-                select(columns.name, columns.advertiser).where(columns.scope == row["scope"])
+            stored = connection.execute(
+                select(campaigns).where(columns.scope == row["scope"]).order_by(columns.created_us)
             ).all()
+            known = [(other.name, other.advertiser) for other in stored]
             # Who reads a campaign sees its scope's budget, so that a scope is one advertiser's.
             if any(advertiser != row["advertiser"] for _, advertiser in known):
                 raise SpecError(
@@ -136,6 +138,8 @@ class CampaignBook:
                     f"[campaign] name = {row['name']!r}: scope {row['scope']!r} has a campaign of "
                     "that name. Take another name"
                 )
+            others = [self._registered(other).spec for other in stored]
+            check_beside(self.ledger, spec, [it for it in others if not self._has_started(it)])
             connection.execute(insert(campaigns).values(**row))
 
     def spec(self, content: dict[str, Any]) -> CampaignSpec:
