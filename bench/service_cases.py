@@ -216,6 +216,8 @@ def memory_under_load(scale: float) -> Measured:
         key = _key(directory, "publisher", "P-1")
         (directory / "service.toml").write_text('[ingest]\ncompact_every = "5s"\n')
         with _process(directory, "--config", "service.toml") as (url, number):
+            # Up, and with everything loaded that the first batch needs.
+            _Sender(url, key).push("first", "\n".join(map(json.dumps, _rows(10**9))).encode())
             ends = time.perf_counter() + length
             taken: list[tuple[float, int]] = []
 

@@ -195,7 +195,10 @@ def test_killed_at_random_times(
         process.kill()
         process.join()
         died += process.exitcode == -signal.SIGKILL
-        advanced += witness.look() > before
+        grown = witness.look() > before
+        advanced += grown
+        # However busy the machine is by now, some kills come after a commit.
+        reach *= 0.85 if grown else 1.2
     assert died == kills
     # The kills hit releases at work, not only processes that were starting.
     assert kills // 10 < advanced

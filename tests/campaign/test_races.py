@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.campaign import release
+from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
+from adsbpc.mechanisms import Mechanism
+from adsbpc.model import CampaignSpec
 from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of
 from tests.campaign.files import FIXED, PERSONAL, published, write_campaign
 from tests.campaign.victims import release_together, victim
@@ -85,3 +89,42 @@ def test_racers_that_keep_the_same(tmp_path: Path) -> None:
     Campaign.load(file).release()
     assert kept(file.parent) == kept(alone.parent)
     assert rows_of(committed(file.parent)[-1]) == rows_of(committed(alone.parent)[-1])
+
+
+def started_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next to plan a campaign finds, when it asks for room, that another has started it."""
+    plan = release.plan_anew
+
+    def slow_plan(spec: CampaignSpec) -> Mechanism:
+        monkeypatch.undo()
+        assert not Campaign(spec).release(slot=1)[0].replayed
+        return plan(spec)
+
+    monkeypatch.setattr(release, "plan_anew", slow_plan)
+
+
+@pytest.mark.parametrize("privacy", ["", "scope_rho = 5.0"], ids=["no more room", "room for more"])
+def test_another_starts_the_campaign_meanwhile(
+    privacy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_campaign(tmp_path, privacy=privacy)
+    campaign, ledger = Campaign.load(file), Ledger("ledger.sqlite", tmp_path)
+    started_by_another(monkeypatch)
+    found = campaign.release(through="2026-03-02")
+    assert [one.replayed for one in found] == [True, False]
+    # Its budget is reserved once.
+    assert ledger.reserved("acme") == campaign.status().campaign_budget.limit_pico_rho
+    assert campaign.verify().problem is None
+
+
+def test_the_plan_of_who_came_late_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_campaign(tmp_path, privacy="scope_rho = 5.0")
+    campaign, ledger = Campaign.load(file), Ledger("ledger.sqlite", tmp_path)
+    started_by_another(monkeypatch)
+    with pytest.raises(LedgerError, match="was started by another process meanwhile"):
+        campaign.release(slot=2)
+    assert ledger.last_slot("acme", "spring") == 1
+    assert not campaign.release(slot=2)[0].replayed
+    assert ledger.reserved("acme") == campaign.status().campaign_budget.limit_pico_rho

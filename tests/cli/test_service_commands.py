@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -120,7 +120,8 @@ def test_connections_are_handed_to_workers_in_turn(tmp_path: Path) -> None:
     with process(tmp_path, "serve", "--workers", "2") as started, ExitStack() as open_ones:
         url = first_line(started).split()[2]
         for _ in range(8):
-            client = open_ones.enter_context(httpx.Client(base_url=url, trust_env=False))
+            client = httpx.Client(base_url=url, trust_env=False, timeout=60)
+            open_ones.enter_context(client)
             assert client.get("/readyz").status_code == 200
         # Not that of the process that accepts them: failures are counted by address.
         headers = {"Authorization": "Bearer wrong"}
@@ -150,7 +151,10 @@ def servers(children: Path) -> list[int]:
         found = [int(each) for each in children.read_text().split()]
     except FileNotFoundError:
         return []
-    commands = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in found}
+    commands = {}
+    for each in found:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            commands[each] = Path(f"/proc/{each}/cmdline").read_bytes()
     return [each for each, command in commands.items() if b"spawn_main" in command]
 
 
@@ -170,7 +174,8 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
     with process(tmp_path, "serve", "--config", "service.toml") as started:
         url = first_line(started).split()[2]
         with Client(url, operator) as client:
-            campaign = client.create_campaign(content(start=today.date().isoformat()))["id"]
+            start = (today + timedelta(days=1)).date().isoformat()
+            campaign = client.create_campaign(content(start=start))["id"]
         with Client(url, publisher) as client:
             assert client.push_impressions([row], "batch-1")["accepted"] == 1
     done = adsbpc("move", postgresql_database, "--config", "service.toml", "--json", cwd=tmp_path)
@@ -202,7 +207,7 @@ def test_a_misspelt_model_of_the_demo_is_told_at_once(tmp_path: Path) -> None:
 
 def test_the_demo_serves(tmp_path: Path) -> None:
     command = ("demo", "--serve", "--directory", "d", "--users", "300", "--slots", "3",
-               "--port", "0", "--day-seconds", "0.5")  # fmt: skip
+               "--port", "0", "--day-seconds", "2")  # fmt: skip
     with process(tmp_path, *command) as started:
         assert started.stdout is not None
         said = ""

@@ -34,6 +34,9 @@ def check(samples: list[int], weight: Callable[[int], float], reach: int) -> Non
     expected = probabilities * len(samples)
     observed = np.bincount(np.clip(samples, -reach, reach) + reach, minlength=support.size)
     rich = expected >= 10
+    if 0 < expected[~rich].sum() < 10:
+        # Too few even together: the smallest of the others join them.
+        rich = expected > expected[rich].min()
     cells = np.append(expected[rich], expected[~rich].sum())
     found = np.append(observed[rich], observed[~rich].sum())
     keep = cells > 0

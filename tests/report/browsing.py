@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 ARTEFACTS = Path(__file__).parent.parent.parent / "test-artefacts"
 _ARGUMENTS = [
@@ -21,6 +21,9 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# A page may take long beside other tests; what never appears is waited for once.
+expect.set_options(timeout=30_000)
 
 
 @contextmanager

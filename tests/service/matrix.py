@@ -36,7 +36,10 @@ class World:
     server: Running
     campaigns: dict[str, str]
     callers: dict[str, Headers]
-    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=30))
+    # The server keeps a connection that is not used for five seconds.
+    http: httpx.Client = field(
+        default_factory=lambda: httpx.Client(timeout=30, limits=httpx.Limits(keepalive_expiry=2))
+    )
 
     def send(self, method: str, path: str, caller: str, call: Call) -> httpx.Response:
         try:
@@ -132,9 +135,10 @@ def callers_of(server: Running) -> dict[str, Headers]:
         return {"Authorization": f"Bearer {key}"}
 
     backend = server.backend
-    soon = to_microseconds(datetime.now(UTC) + timedelta(milliseconds=200))
     operator, text = backend.keys.create(Role.OPERATOR, "", "operator", None)
     revoked, revoked_text = backend.keys.create(Role.OPERATOR, "", "revoked", None)
+    # Who uses it waits until then.
+    soon = to_microseconds(datetime.now(UTC) + timedelta(seconds=1))
     _, expired_text = backend.keys.create(Role.OPERATOR, "", "expired", soon)
     assert backend.keys.revoke(revoked.key_id)
     cookie, token = cookie_name(over_tls=False), backend.sessions.open(operator.key_id)

@@ -231,7 +231,7 @@ def test_a_stream_tells_slots_and_ends_after_the_last(
     campaign = operator.create_campaign(content())["id"]
     heard: list[int] = []
     listener = threading.Thread(
-        target=lambda: heard.extend(server.client("reader", "Ad-1").listen(campaign))
+        target=lambda: heard.extend(server.client("reader", "Ad-1").listen(campaign, after=0))
     )
     listener.start()
     for day in (1, 2, 3):
@@ -285,8 +285,18 @@ def test_a_revoked_key_hears_of_no_slot(server: Running, operator: Client, clock
         assert list(slots) == []
 
 
-def test_a_listener_does_not_hold_up_the_end(tmp_path: Any, clock: SetClock) -> None:
+def test_a_listener_does_not_hold_up_the_end(
+    tmp_path: Any, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard: list[list[int]] = []
+    opened: list[int] = []
+    slots = watch.Watch.slots
+
+    def noted(self: watch.Watch, registered: Any, after: int) -> Any:
+        opened.append(after)
+        return slots(self, registered, after)
+
+    monkeypatch.setattr(watch.Watch, "slots", noted)
     with running(settings_in(tmp_path), clock) as server:
         campaign = server.client("operator").create_campaign(content())["id"]
         client = Client(server.url, server.key("reader"))
@@ -297,7 +307,8 @@ def test_a_listener_does_not_hold_up_the_end(tmp_path: Any, clock: SetClock) -> 
         listeners = [threading.Thread(target=listen) for _ in range(5)]
         for listener in listeners:
             listener.start()
-        time.sleep(0.5)
+        while len(opened) < len(listeners):
+            time.sleep(0.01)
     for listener in listeners:
         listener.join()
     client.close()

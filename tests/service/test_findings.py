@@ -127,7 +127,10 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path, clock: SetClock
     assert [round(each["value"]) for each in totals if each["publisher"] == "P-1"] == [7]
 
 
-def test_a_failing_campaign_is_tried_later_and_later(tmp_path: Path, clock: SetClock) -> None:
+def test_a_failing_campaign_is_tried_later_and_later(
+    tmp_path: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adsbpc.service.scheduler._FIRST_PAUSE_SECONDS", 60)
     with running(settings_in(tmp_path, **by_hand()), clock) as server:
         campaign = server.client("operator").create_campaign(content())["id"]
         clock.moment = NIGHT

@@ -116,7 +116,7 @@ def test_requests_of_two_meanings_are_refused(
 ) -> None:
     """Whoever stands in front may see one request where this server would see two."""
     sent = asked(server, *PUSH, *lines, role="publisher", body=body)
-    answer = exchange(server.url, sent + SMUGGLED, timeout=1)
+    answer = exchange(server.url, sent + SMUGGLED)
     assert status_of(answer) == 400
     assert answer.count(b"HTTP/1.1 ") == 1
     assert b"connection: close" in answer

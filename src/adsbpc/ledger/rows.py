@@ -104,8 +104,13 @@ def budgets_of(connection: Connection, scope: str, campaign: str) -> tuple[Budge
 
 def open_campaign(connection: Connection, opening: Opening) -> None:
     """Open the scope if it is new, and reserve the campaign's budget in it."""
-    check_room(connection, opening)
     guarantee, scope = opening.guarantee, opening.guarantee.scope
+    if campaign_record(connection, scope, opening.campaign) is not None:
+        raise LedgerError(
+            f"campaign {opening.campaign!r} was started by another process meanwhile, and runs by "
+            "that one's plan. Nothing was released or charged: run it again"
+        )
+    check_room(connection, opening)
     if scope_record(connection, scope) is None:
         terms = {
             "adjacency": guarantee.adjacency.value,
@@ -134,6 +139,9 @@ def check_room(connection: Connection, opening: Opening) -> None:
             )
         return
     check_terms(record, opening.guarantee, opening.scope_limit)
+    if campaign_record(connection, scope, opening.campaign) is not None:
+        # Another process has started it meanwhile, in room of its own.
+        return
     check_fits(opening, sum_of(connection, scope, "campaign"), record.limit_pico_rho)
 
 

@@ -60,8 +60,10 @@ class Stage:
     def visitor(self, role: str = "", subject: str = "") -> Visitor:
         """Signed in with a new key of a role, or not at all."""
         http = httpx.Client(
-            base_url=self.server.url, headers={"Accept": "text/html"}, trust_env=False
-        )
+            base_url=self.server.url, headers={"Accept": "text/html"}, trust_env=False,
+            # Shorter than the server keeps a connection that is not used.
+            limits=httpx.Limits(keepalive_expiry=2),
+        )  # fmt: skip
         self.visitors.append(http)
         visitor = Visitor(http)
         if role:
