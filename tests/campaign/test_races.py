@@ -9,6 +9,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign import release
+from adsbpc.campaign.planning import plan_anew
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import Mechanism
@@ -93,12 +94,10 @@ def test_racers_that_keep_the_same(tmp_path: Path) -> None:
 
 def started_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next to plan a campaign finds, when it asks for room, that another has started it."""
-    plan = release.plan_anew
-
     def slow_plan(spec: CampaignSpec) -> Mechanism:
         monkeypatch.undo()
         assert not Campaign(spec).release(slot=1)[0].replayed
-        return plan(spec)
+        return plan_anew(spec)
 
     monkeypatch.setattr(release, "plan_anew", slow_plan)
 
