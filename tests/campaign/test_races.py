@@ -94,6 +94,7 @@ def test_racers_that_keep_the_same(tmp_path: Path) -> None:
 
 def started_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next to plan a campaign finds, when it asks for room, that another has started it."""
+
     def slow_plan(spec: CampaignSpec) -> Mechanism:
         monkeypatch.undo()
         assert not Campaign(spec).release(slot=1)[0].replayed
