@@ -74,3 +74,19 @@ def test_those_that_have_started_count_as_well(tmp_path: Path, clock: SetClock) 
         late["campaign"]["start"] = "2026-03-05"
         with pytest.raises(ClientError, match=r"spent 1\.75, left 0\.25"):
             operator.create_campaign(late)
+
+
+def test_one_that_has_its_room_already_is_taken_up_again(tmp_path: Path, clock: SetClock) -> None:
+    """The service's database was lost: the ledger knows what goes on."""
+    settings = settings_in(tmp_path, scheduler={"enabled": False, "grace": "1m"})
+    with running(settings, clock) as server:
+        server.client("operator").create_campaign(wanted("first", scope_rho=2.0))
+        assert released(server, clock) == {"first": 1}
+    for file in (tmp_path / "data").glob("service.sqlite*"):
+        file.unlink()
+    with running(settings, clock) as server:
+        operator = server.client("operator")
+        later = wanted("second", scope_rho=2.0)
+        later["campaign"]["start"] = "2026-03-10"
+        operator.create_campaign(later)
+        operator.create_campaign(wanted("first", scope_rho=2.0))

@@ -138,8 +138,10 @@ class CampaignBook:
                     f"[campaign] name = {row['name']!r}: scope {row['scope']!r} has a campaign of "
                     "that name. Take another name"
                 )
-            others = [self._registered(other).spec for other in stored]
-            check_beside(self.ledger, spec, [it for it in others if not self._has_started(it)])
+            if not self._has_started(spec):
+                others = [self._registered(other).spec for other in stored]
+                waiting = [other for other in others if not self._has_started(other)]
+                check_beside(self.ledger, spec, waiting)
             connection.execute(insert(campaigns).values(**row))
 
     def spec(self, content: dict[str, Any]) -> CampaignSpec:
