@@ -100,6 +100,7 @@ class World:
             spec.grid,
             journeys_of(spec.attribution),
             plain_model(spec.attribution.model, spec.attribution),
+            spec.attribution.max_conversions,
         )
 
 

@@ -59,6 +59,7 @@ def worlds(draw: st.DrawFn) -> World:
         "click_lookback": draw(st.sampled_from(["0h", "3h", "2d", "30d"])),
         "view_lookback": draw(st.sampled_from(["0h", "1h", "1d"])),
         "max_touches": draw(st.sampled_from([1, 2, 3, 50])),
+        "max_conversions": draw(st.sampled_from([1, 2, 1_000])),
     }
     return World(impressions, conversions, attribution=attribution)
 

@@ -31,7 +31,8 @@ JOURNEYS = Journeys(click_lookback=48 * HOUR, view_lookback=24 * HOUR, max_touch
 
 def shares(impressions: list[Impression], model: AttributionModel) -> dict[str, Fraction]:
     """Credits of one conversion at noon."""
-    found = attribute(impressions, [Conversion("u", "c", NOON, NOON)], GRID, JOURNEYS, model)
+    conversion = Conversion("u", "c", NOON, NOON)
+    found = attribute(impressions, [conversion], GRID, JOURNEYS, model, 1)
     return {c.publisher_id: Fraction(c.credit_units, UNITS_PER_CONVERSION) for c in found}
 
 

@@ -144,7 +144,7 @@ def test_credits_follow_from_the_released_parameters(engine_name: str, tmp_path:
         for at in [int(row["timestamp"].timestamp() * 1e6)]
     ]
     expected = plain_attribute(
-        impressions, conversions, spec.grid, journeys_of(spec.attribution), fitted_model(fit)
+        impressions, conversions, spec.grid, journeys_of(spec.attribution), fitted_model(fit), 1_000
     )
     of_slot = [(c.user_id, c.publisher_id, c.credit_units) for c in expected if c.slot == 4]
     assert sorted(found) == sorted(of_slot)

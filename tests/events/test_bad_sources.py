@@ -108,15 +108,6 @@ def test_integer_timestamps_must_be_declared(engine: Engine, tmp_path: Path) -> 
     assert found == [(1_772_449_200_000_000,)]
 
 
-def test_mixed_zones_stop_the_run_until_a_form_is_set(engine: Engine, tmp_path: Path) -> None:
-    times = ["2026-03-02T12:00:00Z", "2026-03-02T12:00:00", "2026-03-02T12:00:00+01:00"]
-    write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": t} for t in times])
-    error = refusal(engine, spec_of(tmp_path))
-    assert error.where == f"{tmp_path}/impressions.parquet, column 'timestamp'"
-    assert error.found == "mixed zones: 2 timestamps with a zone and 1 without"
-    assert 'timestamps = "zoned" or "local"' in error.to_do
-
-
 def test_files_with_different_types(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     write(tmp_path / "i" / "1.parquet", [IMPRESSION])
@@ -175,18 +166,6 @@ def test_parquet_and_csv_together(duckdb_engine: Engine, tmp_path: Path) -> None
     (tmp_path / "more.csv").write_text("user_id\n")
     error = refusal(duckdb_engine, spec_of(tmp_path, impressions="*.*"))
     assert error.found == "Parquet and CSV files together"
-
-
-def test_a_csv_line_with_too_many_fields(engine: Engine, tmp_path: Path) -> None:
-    """The line cannot be read, so the run stops; the message shows the file or the line."""
-    write_both(tmp_path)
-    lines = [f"u{k},P-1,Ad-1,2026-03-02 11:00:00,click" for k in range(5)]
-    (tmp_path / "i.csv").write_text(
-        "\n".join(["user_id,publisher_id,advertiser_id,timestamp,kind", *lines, lines[0] + ",a,b"])
-    )
-    with pytest.raises((SourceError, EngineError), match=r"i\.csv") as caught:
-        read_events(spec_of(tmp_path, impressions="i.csv"), engine)
-    assert "\tat org.apache" not in str(caught.value)
 
 
 def test_names_that_an_engine_would_take_for_patterns(

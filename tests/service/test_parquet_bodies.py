@@ -181,9 +181,9 @@ def test_texts_that_are_no_utf8_have_a_reason() -> None:
     )
     for options in ({}, {"use_dictionary": False}, {"row_group_size": 1}):
         assert checked(written(table, **options)).quarantined == {
-            1: Reason.BAD_USER,
+            1: "user_id is not valid UTF-8",
             2: Reason.NO_USER,
-            3: Reason.BAD_USER,
+            3: "user_id is not valid UTF-8",
         }
     other = table.set_column(1, "advertiser_id", broken).set_column(
         0, "user_id", pa.array(["u"] * 4)

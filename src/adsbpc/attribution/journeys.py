@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Past this many conversions a user takes the road with blocks.
+# Past this many conversions a user takes the road with blocks. Where the number of impressions does
+# not matter, each conversion meets all of them on the other road: fewer are too many.
 BUSY_CONVERSIONS = 64
+_BUSY_WITHOUT_LIMIT = 16
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,10 @@ class Journeys:
             if whole_journey
             else ""
         )
+        most = BUSY_CONVERSIONS if whole_journey else _BUSY_WITHOUT_LIMIT
         return f"""busy_users AS (
   SELECT user_id FROM clean_conversions AS conversions
-  GROUP BY user_id HAVING count(*) > {BUSY_CONVERSIONS}{many_impressions}
+  GROUP BY user_id HAVING count(*) > {most}{many_impressions}
 ),
 light_conversions AS (
   SELECT conversions.conversion_key, conversions.time_us,

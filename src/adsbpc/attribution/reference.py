@@ -6,7 +6,7 @@ Slow and short on purpose. It shares no code with the SQL but the decay table an
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -58,15 +58,21 @@ def attribute(
     grid: SlotGrid,
     journeys: Journeys,
     model: AttributionModel,
+    max_conversions: int,
 ) -> list[Credit]:
-    """Credits of every conversion that arrives within the campaign, sorted."""
+    """Credits of every conversion that arrives within the campaign, sorted; of a user in a slot, of
+    the first `max_conversions`."""
     seen: dict[str, list[Impression]] = defaultdict(list)
     for impression in impressions:
         seen[impression.user_id].append(impression)
     credits = []
-    for conversion in conversions:
+    counted: Counter[tuple[str, int]] = Counter()
+    for conversion in sorted(conversions, key=lambda each: (each.time_us, each.conversion_id)):
         slot = grid.slot_of(conversion.arrived_us)
         if slot is None:
+            continue
+        counted[conversion.user_id, slot] += 1
+        if counted[conversion.user_id, slot] > max_conversions:
             continue
         journey = journey_before(conversion.time_us, seen[conversion.user_id], journeys)
         for publisher_id, units in _shares(journey, model).items():

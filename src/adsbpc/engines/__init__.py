@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from adsbpc.engines.base import Column, ColumnKind, Engine, Schema, quote_name, quote_text
+from adsbpc.engines.base import (
+    Column,
+    ColumnKind,
+    Engine,
+    FileFormat,
+    Schema,
+    quote_name,
+    quote_text,
+)
+from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
 
 
 def open_engine(name: str, options: Mapping[str, str | int | bool] | None = None) -> Engine:
@@ -16,4 +25,15 @@ def open_engine(name: str, options: Mapping[str, str | int | bool] | None = None
     return DuckDBEngine(options)
 
 
-__all__ = ["Column", "ColumnKind", "Engine", "Schema", "open_engine", "quote_name", "quote_text"]
+__all__ = [
+    "UNREADABLE",
+    "Column",
+    "ColumnKind",
+    "CsvDialect",
+    "Engine",
+    "FileFormat",
+    "Schema",
+    "open_engine",
+    "quote_name",
+    "quote_text",
+]

@@ -8,8 +8,13 @@ each engine defines when it opens:
     high(x), low(x)        a 128-bit integer from 0 to 2^106 - 1 as two BIGINTs, x = high 2^53 + low
     wide_of(h, l)          and back; files hold the two, because Parquet has no such integers
     micros(t)              microseconds since 1970 of a TIMESTAMP, whose session zone is UTC
+    moment_text(m)         such microseconds between 1900 and 2200 as a text, for people
+    is_text(s)             whether a text is valid UTF-8; some engines never hold another
     fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
                            narrow down what is then compared exactly
+
+A row of a file that cannot be read never stops a run: it comes as nulls, with the reason in the
+column UNREADABLE, which every view over files has.
 """
 
 from __future__ import annotations
@@ -18,7 +23,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+from adsbpc.engines.csv_dialect import CsvDialect
+
+FileFormat = Literal["parquet"] | CsvDialect
 
 
 class ColumnKind(Enum):
@@ -67,7 +76,7 @@ class Engine(Protocol):
         """Forget a temporary table and free its memory."""
 
     def describe_files(
-        self, file_format: str, files: Sequence[str], base: str | None
+        self, file_format: FileFormat, files: Sequence[str], base: str | None
     ) -> list[Schema]:
         """Schema of each file. Folders `name=value` below `base`, if there is one, are columns."""
 
@@ -77,15 +86,17 @@ class Engine(Protocol):
     def read_files(
         self,
         view: str,
-        file_format: str,
+        file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
     ) -> None:
-        """Define a view over these columns of files, matched by name; folders as above."""
+        """Define a view over these columns of files, matched by name, and UNREADABLE; folders as
+        above."""
 
     def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
-        """Define a view over these columns of a table that the engine already has."""
+        """Define a view over these columns of a table that the engine already has, and
+        UNREADABLE."""
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
         """Write a query's rows to one Parquet file, whole or not at all."""

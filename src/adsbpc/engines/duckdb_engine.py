@@ -6,10 +6,12 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.engines.base import Column, ColumnKind, Schema, quote_name
+from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema, quote_name
+from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
 from adsbpc.errors import EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ _VOCABULARY = (
     "CREATE TEMP MACRO wide_of(h, l) AS"
     " CAST(h AS HUGEINT) * CAST(9007199254740992 AS HUGEINT) + CAST(l AS HUGEINT)",
     "CREATE TEMP MACRO micros(t) AS epoch_us(t)",
+    "CREATE TEMP MACRO moment_text(m) AS strftime(make_timestamp(m), '%Y-%m-%d %H:%M:%S.%f')",
+    "CREATE TEMP MACRO is_text(s) AS TRUE",
     "CREATE TEMP MACRO fingerprint(s, t) AS hash(s, t)",
 )
 
@@ -49,6 +53,13 @@ def column_kind(declared: str) -> ColumnKind:
     return ColumnKind.OTHER
 
 
+@dataclass(frozen=True)
+class _Opened:
+    files: tuple[str, ...]
+    base: str | None
+    columns: tuple[str, ...]
+
+
 class DuckDBEngine:
     """`database` opens a DuckDB file read-only; other options are DuckDB settings."""
 
@@ -56,6 +67,8 @@ class DuckDBEngine:
 
     def __init__(self, options: Mapping[str, str | int | bool] | None = None) -> None:
         import duckdb
+
+        from adsbpc.engines.file_copies import FileCopies
 
         settings = dict(options or {})
         database = str(settings.pop("database", ":memory:"))
@@ -80,12 +93,21 @@ class DuckDBEngine:
             ) from None
         for statement in _VOCABULARY:
             self._connection.execute(statement)
+        self._copies = FileCopies(Path(self._spill.name))
+        # Views over Parquet files as they are, which may hold values that stop a scan.
+        self._as_they_are: dict[str, _Opened] = {}
 
-    def _execute(self, step: str, sql: str) -> duckdb.DuckDBPyConnection:
+    def _execute(self, step: str, sql: str) -> list[tuple[Any, ...]]:
         import duckdb
 
         try:
-            return self._connection.execute(sql)
+            try:
+                return self._connection.execute(sql).fetchall()
+            except (duckdb.InvalidInputException, duckdb.ConversionException):
+                # One person's value must not stop everybody.
+                if not self._mend():
+                    raise
+                return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
             raise EngineError(self.name, step, str(error), sql) from error
         except RuntimeError as error:
@@ -93,6 +115,18 @@ class DuckDBEngine:
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from None
             raise
+
+    def _mend(self) -> bool:
+        """Let views over files in which values cannot be read see copies that set them aside;
+        whether there were any."""
+        found = False
+        for view, opened in list(self._as_they_are.items()):
+            mended = self._copies.mended(opened.files, opened.base, opened.columns)
+            if mended != list(opened.files):
+                found = True
+                self._select(view, _reader(mended, opened.base), opened.columns, UNREADABLE)
+            del self._as_they_are[view]
+        return found
 
     def view(self, name: str, sql: str) -> None:
         self._execute(name, f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
@@ -112,21 +146,19 @@ class DuckDBEngine:
         self._connection.unregister("given_numbers")
 
     def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
-        return self._execute(step, sql).fetchall()
+        return self._execute(step, sql)
 
     def drop(self, name: str) -> None:
         self._execute(name, f"DROP TABLE IF EXISTS {name}")
 
     def describe_files(
-        self, file_format: str, files: Sequence[str], base: str | None
+        self, file_format: FileFormat, files: Sequence[str], base: str | None
     ) -> list[Schema]:
-        schemas = []
-        for file in files:
-            schema = self._describe(file, _reader(file_format, [file], base))
-            if file_format == "parquet":
-                schema = self._with_int96(schema, file)
-            schemas.append(schema)
-        return schemas
+        if isinstance(file_format, CsvDialect):
+            return [_described(file, file_format, base) for file in files]
+        return [
+            self._with_int96(self._describe(file, _reader([file], base)), file) for file in files
+        ]
 
     def _with_int96(self, schema: Schema, file: str) -> Schema:
         """INT96 timestamps are instants, as Spark and Impala write them, without saying so."""
@@ -157,24 +189,35 @@ class DuckDBEngine:
     def read_files(
         self,
         view: str,
-        file_format: str,
+        file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
     ) -> None:
-        self._select(view, _reader(file_format, files, base), columns)
+        self._as_they_are.pop(view, None)
+        if isinstance(file_format, CsvDialect):
+            copies = self._copies.of_csv(files, base, columns, file_format)
+            self._select(view, _reader(copies, base), columns, UNREADABLE)
+        else:
+            self._as_they_are[view] = _Opened(tuple(files), base, tuple(columns))
+            self._select(view, _reader(files, base), columns)
 
     def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+        self._as_they_are.pop(view, None)
         self._select(view, table, columns)
 
-    def _select(self, view: str, relation: str, columns: Sequence[str]) -> None:
+    def _select(
+        self, view: str, relation: str, columns: Sequence[str], unreadable: str | None = None
+    ) -> None:
         types = self._describe(view, relation).columns
+        reason = "CAST(NULL AS VARCHAR)" if unreadable is None else quote_name(unreadable)
         wanted = []
         for name in columns:
             quoted = quote_name(name)
             if types[name].declared == _ZONED_NANOSECONDS:
                 quoted = f"CAST({quoted} AS TIMESTAMPTZ) AS {quoted}"
             wanted.append(quoted)
+        wanted.append(f"{reason} AS {quote_name(UNREADABLE)}")
         self.view(view, f"SELECT {', '.join(wanted)} FROM {relation}")
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
@@ -197,14 +240,16 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _reader(file_format: str, files: Sequence[str], base: str | None) -> str:
+def _reader(files: Sequence[str], base: str | None) -> str:
     listed = ", ".join(_literal(file) for file in files)
     folders = f"hive_partitioning = {base is not None}"
     if base is not None:
         folders += ", hive_types_autocast = false"
-    if file_format == "parquet":
-        return f"read_parquet([{listed}], union_by_name = true, {folders})"
-    return (
-        f"read_csv([{listed}], header = true, all_varchar = true, union_by_name = true, {folders},"
-        " nullstr = '', delim = ',', quote = '\"', escape = '\"')"
-    )
+    return f"read_parquet([{listed}], union_by_name = true, {folders})"
+
+
+def _described(file: str, dialect: CsvDialect, base: str | None) -> Schema:
+    from adsbpc.engines.file_copies import folder_columns, header_in
+
+    names = (*header_in(file, dialect).names, *folder_columns(file, base))
+    return Schema(file, {name: Column(ColumnKind.TEXT, "text") for name in names})

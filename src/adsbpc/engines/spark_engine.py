@@ -10,13 +10,18 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.engines.base import Column, ColumnKind, Schema
+from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema
+from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
+from adsbpc.engines.spark_lines import LINE_END, LineParsing
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
     from pyspark.sql.types import DataType
+
+# What Spark calls a line of text.
+_LINE = "value"
 
 _VOCABULARY = (
     "CREATE TEMPORARY FUNCTION whole_div(a BIGINT, b BIGINT) RETURNS BIGINT RETURN a div b",
@@ -28,6 +33,9 @@ _VOCABULARY = (
     " RETURN CAST(h AS DECIMAL(38, 0)) * CAST(9007199254740992 AS DECIMAL(38, 0))"
     " + CAST(l AS DECIMAL(38, 0))",
     "CREATE TEMPORARY FUNCTION micros(t TIMESTAMP) RETURNS BIGINT RETURN unix_micros(t)",
+    "CREATE TEMPORARY FUNCTION moment_text(m BIGINT) RETURNS STRING"
+    " RETURN date_format(timestamp_micros(m), 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
+    "CREATE TEMPORARY FUNCTION is_text(s STRING) RETURNS BOOLEAN RETURN is_valid_utf8(s)",
     "CREATE TEMPORARY FUNCTION fingerprint(s STRING, t STRING) RETURNS BIGINT"
     " RETURN xxhash64(s, t)",
 )
@@ -163,11 +171,16 @@ class SparkEngine:
             frame.unpersist()
 
     def describe_files(
-        self, file_format: str, files: Sequence[str], base: str | None
+        self, file_format: FileFormat, files: Sequence[str], base: str | None
     ) -> list[Schema]:
-        return [
-            self._describe(file, partial(self._load_one, file_format, file, base)) for file in files
-        ]
+        if isinstance(file_format, CsvDialect):
+            return [self._describe_csv(file_format, file, base) for file in files]
+        return [self._describe(file, partial(self._parquet, file, base)) for file in files]
+
+    def _describe_csv(self, dialect: CsvDialect, file: str, base: str | None) -> Schema:
+        lines = self._describe(file, partial(self._lines, file, base)).columns
+        names = (*self._header(dialect, file, base).names, *(set(lines) - {_LINE}))
+        return Schema(file, {name: Column(ColumnKind.TEXT, "text") for name in names})
 
     def describe_table(self, table: str) -> Schema:
         return self._describe(table, partial(self._session.table, table))
@@ -189,35 +202,58 @@ class SparkEngine:
     def _reader(self, base: str | None) -> DataFrameReader:
         return self._session.read.option("basePath", _address(base)) if base else self._session.read
 
-    def _load_one(self, file_format: str, file: str, base: str | None) -> DataFrame:
-        if file_format == "parquet":
-            return self._reader(base).parquet(_address(file))
-        return self._reader(base).csv(
-            _address(file), header=True, inferSchema=False, enforceSchema=False, escape='"',
-            mode="FAILFAST", multiLine=True,
-        )  # fmt: skip
+    def _parquet(self, file: str, base: str | None) -> DataFrame:
+        return self._reader(base).parquet(_address(file))
+
+    def _lines(self, file: str, base: str | None) -> DataFrame:
+        """Lines, cut at line feeds and nowhere else, beside what folders say."""
+        return self._reader(base).text(_address(file), lineSep="\n")
+
+    def _header(self, dialect: CsvDialect, file: str, base: str | None) -> Header:
+        from pyspark.sql.functions import col
+
+        from adsbpc.engines.csv_lines import header_of
+
+        first = self._lines(file, base).select(col(_LINE).cast("binary")).head()
+        try:
+            return header_of(bytes(first[0]) if first else b"", dialect)
+        except ValueError as error:
+            from adsbpc.engines.file_copies import bad_header
+
+            raise bad_header(file, str(error), dialect) from None
+
+    def _csv(
+        self, dialect: CsvDialect, file: str, base: str | None, columns: Sequence[str]
+    ) -> DataFrame:
+        header = self._header(dialect, file, base)
+        beside = [_backticked(name) for name in columns if name not in header.names]
+        parsing = LineParsing(dialect, header)
+        lines = self._lines(file, base).selectExpr(f"{LINE_END} AS {_LINE}", *beside)
+        judged = lines.where(parsing.is_row()).selectExpr(
+            _LINE, f"{parsing.reason()} AS {_backticked(UNREADABLE)}", *beside
+        )
+        fields = [
+            f"{parsing.field(name)} AS {_backticked(name)}"
+            for name in columns
+            if name in header.names
+        ]
+        return judged.selectExpr(*fields, *beside, _backticked(UNREADABLE))
 
     def read_files(
         self,
         view: str,
-        file_format: str,
+        file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
     ) -> None:
-        from pyspark.sql.types import StructField, StructType
-
-        wanted = [_backticked(name) for name in columns]
+        wanted = [_backticked(name) for name in (*columns, UNREADABLE)]
         try:
-            if file_format == "parquet":
-                # Naming the columns and their types leaves all others out of the comparison.
-                found = self._load_one(file_format, files[0], base).schema
-                fields = [StructField(name, _widest(found[name].dataType)) for name in columns]
-                reader = self._reader(base).schema(StructType(fields))
-                frame = reader.parquet(*[_address(file) for file in files]).select(wanted)
+            if isinstance(file_format, CsvDialect):
+                parts = [self._csv(file_format, file, base, columns) for file in files]
             else:
-                parts = [self._load_one(file_format, file, base).select(wanted) for file in files]
-                frame = reduce(lambda one, other: one.unionByName(other), parts)
+                parts = self._parquet_parts(files, base, columns)
+            frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
         except _errors() as error:
             raise SourceError(
                 files[0],
@@ -227,9 +263,60 @@ class SparkEngine:
             ) from None
         frame.createOrReplaceTempView(view)
 
+    def _parquet_parts(
+        self, files: Sequence[str], base: str | None, columns: Sequence[str]
+    ) -> list[DataFrame]:
+        """Files with the same columns of milliseconds together. Spark stops at a millisecond that
+        it cannot hold as microseconds, so that these are read as integers."""
+        from pyspark.sql.functions import expr, lit
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        # Naming the columns and their types leaves all others out of the comparison.
+        found = self._parquet(files[0], base).schema
+        by_milliseconds: dict[frozenset[str], list[str]] = {}
+        for file in files:
+            by_milliseconds.setdefault(self._milliseconds(file, columns), []).append(file)
+        parts = []
+        for milliseconds, alike in by_milliseconds.items():
+            fields = [
+                StructField(
+                    name,
+                    LongType() if name in milliseconds else _widest(found[name].dataType),
+                )
+                for name in columns
+            ]
+            reader = self._reader(base).schema(StructType(fields))
+            frame = reader.parquet(*[_address(file) for file in alike])
+            for name in milliseconds:
+                zoned = found[name].dataType.simpleString() == "timestamp"
+                frame = frame.withColumn(name, expr(_from_milliseconds(name, zoned)))
+            parts.append(frame.withColumn(UNREADABLE, lit(None).cast("string")))
+        return parts
+
+    def _milliseconds(self, file: str, columns: Sequence[str]) -> frozenset[str]:
+        """Which of these columns the footer of a Parquet file says to be milliseconds."""
+        context = self._session.sparkContext
+        jvm: Any = context._jvm
+        path = jvm.org.apache.hadoop.fs.Path(_address(file))
+        settings = context._jsc.hadoopConfiguration()
+        source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
+        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
+        try:
+            fields = reader.getFooter().getFileMetaData().getSchema().getFields()
+            return frozenset(
+                str(field.getName())
+                for field in fields
+                if "TIMESTAMP(MILLIS" in str(field.getLogicalTypeAnnotation())
+            ) & frozenset(columns)
+        finally:
+            reader.close()
+
     def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+        from pyspark.sql.functions import lit
+
         wanted = [_backticked(name) for name in columns]
-        self._session.table(table).select(wanted).createOrReplaceTempView(view)
+        frame = self._session.table(table).select(wanted)
+        frame.withColumn(UNREADABLE, lit(None).cast("string")).createOrReplaceTempView(view)
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
@@ -249,6 +336,13 @@ class SparkEngine:
     def close(self) -> None:
         for name in list(self._kept):
             self.drop(name)
+
+
+def _from_milliseconds(name: str, zoned: bool) -> str:
+    column = _backticked(name)
+    inside = f"{column} BETWEEN -9000000000000000 AND 9000000000000000"
+    moment = f"timestamp_millis(CASE WHEN {inside} THEN {column} END)"
+    return moment if zoned else f"CAST({moment} AS TIMESTAMP_NTZ)"
 
 
 def _backticked(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adsbpc.engines import ColumnKind, Engine, quote_name
 from adsbpc.errors import SourceError
 from adsbpc.events.schema import IMPRESSION_FIELDS, MappedField, map_fields
-from adsbpc.events.sources import Source, resolve_source
+from adsbpc.events.sources import Source, dialect_of, resolve_source
 from adsbpc.events.tables import EventTables
 from adsbpc.model.spec import CampaignSpec
 
@@ -23,9 +23,9 @@ _TAKEN = {
 
 def holdout_source(spec: CampaignSpec, location: str) -> Source:
     """Where the list is; refused if it is nowhere."""
-    source = resolve_source(location, spec.directory, "[attribution.fit] holdout")
+    source = resolve_source(location, spec.directory, "[attribution.fit] holdout", dialect_of(spec))
     *above, name = location.split(".")
-    if source.file_format == "table" and name in _TAKEN and len(above) < 2:
+    if source.is_table and name in _TAKEN and len(above) < 2:
         raise SourceError(
             f"[attribution.fit] holdout = {location!r}", "a name that adsbpc gives to a table of "
             "its own", "another name", f"Write it in full: catalog.schema.{name}.",
@@ -37,7 +37,7 @@ def _user_field(spec: CampaignSpec, engine: Engine, source: Source) -> MappedFie
     fields = tuple(field for field in IMPRESSION_FIELDS if field.name == "user_id")
     return map_fields(
         fields, spec.events.impression_columns.model_dump(), frozenset(),
-        source.describe(engine), "impression_columns", all_text=source.file_format == "csv",
+        source.describe(engine), "impression_columns", all_text=source.is_csv,
     )["user_id"]  # fmt: skip
 
 

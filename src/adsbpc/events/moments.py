@@ -32,13 +32,12 @@ class Moment:
     """SQL expressions for one timestamp column.
 
     `wall` is what the clock showed, in microseconds, NULL where the value does not parse. `zone`
-    is the text of its zone, empty where there is none. `from_text` says that rows may disagree on
-    having a zone; otherwise the type of the column settles it.
+    is the text of its zone, empty where there is none: of texts each row says it for itself, of
+    other columns the type does.
     """
 
     wall: str
     zone: str
-    from_text: bool = False
 
 
 def is_exactly(column: str, pattern: str) -> str:
@@ -62,7 +61,7 @@ def moment(column: str, kind: ColumnKind, form: str) -> Moment:
         f"CASE WHEN {is_exactly(column, _ISO_8601)}"
         f" THEN micros(TRY_CAST({wall_text} AS TIMESTAMP)) END"
     )
-    return Moment(wall, f"regexp_extract({column}, '{_ISO_8601}', 3)", from_text=True)
+    return Moment(wall, f"regexp_extract({column}, '{_ISO_8601}', 3)")
 
 
 def _epoch(column: str, kind: ColumnKind, factor: int) -> str:

@@ -20,10 +20,11 @@ _AMOUNT = (ColumnKind.NUMBER, ColumnKind.INTEGER)
 
 
 class Reason(StrEnum):
-    """Why a row is in quarantine. A row has one reason: the first that its table's rules find."""
+    """Why a row is in quarantine. A row has one reason: the first that its table's rules find.
+    Rows that could not be read at all have the reader's."""
 
+    BAD_TEXT = "a text is not valid UTF-8"
     NO_USER = "no user"
-    BAD_USER = "user id is not valid UTF-8"
     BAD_TIMESTAMP = "timestamp does not parse"
     MIXED_ZONES = "timestamp with another kind of zone than [events] timestamps says"
     OTHER_ADVERTISER = "advertiser of another campaign"

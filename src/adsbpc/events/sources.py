@@ -8,45 +8,62 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.engines import Engine, Schema
+from adsbpc.engines import CsvDialect, Engine, FileFormat, Schema
 from adsbpc.errors import SourceError
+from adsbpc.model.spec import CampaignSpec
 
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 _CSV = (".csv", ".csv.gz")
 _LIST = ".files"
+_USUAL = CsvDialect()
 
 
 @dataclass(frozen=True)
 class Source:
-    """A location of the campaign file, resolved. `file_format` is parquet, csv or table.
+    """A location of the campaign file, resolved: files of a format, or a table if there is none.
 
     `where` names it in messages. `base` is set where folders `name=value` below it are columns.
     """
 
-    file_format: str
+    file_format: FileFormat | None
     where: str
     files: tuple[str, ...] = ()
     base: str | None = None
 
+    @property
+    def is_csv(self) -> bool:
+        return isinstance(self.file_format, CsvDialect)
+
+    @property
+    def is_table(self) -> bool:
+        return self.file_format is None
+
     def describe(self, engine: Engine) -> list[Schema]:
         """The schema of each file, or of the table."""
-        if self.file_format == "table":
+        if self.file_format is None:
             return [engine.describe_table(self.where)]
         return engine.describe_files(self.file_format, self.files, self.base)
 
     def open(self, engine: Engine, view: str, columns: Sequence[str]) -> None:
         """Define a view over columns of the source, whose schemas have been found to agree."""
-        if self.file_format == "table":
+        if self.file_format is None:
             engine.read_table(view, self.where, columns)
         else:
             engine.read_files(view, self.file_format, self.files, self.base, columns)
 
 
-def resolve_source(location: str, directory: Path, key: str) -> Source:
+def dialect_of(spec: CampaignSpec) -> CsvDialect:
+    """How the campaign file says that CSV files are written."""
+    return CsvDialect(spec.events.csv.delimiter, spec.events.csv.quote)
+
+
+def resolve_source(
+    location: str, directory: Path, key: str, dialect: CsvDialect = _USUAL
+) -> Source:
     """Turn `[events] impressions = "..."`, whose `key` is "[events] impressions", into files or a
     table name."""
     if "://" in location:
-        file_format = "csv" if location.endswith(_CSV) else "parquet"
+        file_format: FileFormat = dialect if location.endswith(_CSV) else "parquet"
         base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None
         return Source(file_format, location, (location,), base)
     path = directory / location
@@ -54,7 +71,7 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
         return Source("parquet", str(path), _listed_files(path, key))
     is_file_name = location.endswith((*_CSV, ".parquet")) or path.exists()
     if _TABLE_NAME.fullmatch(location) and not is_file_name:
-        return Source("table", location)
+        return Source(None, location)
     # Only the location is a pattern; signs in the folder of the campaign file are just signs.
     pattern = str(Path(glob.escape(str(directory))) / location)
     if path.is_dir():
@@ -74,13 +91,14 @@ def resolve_source(location: str, directory: Path, key: str) -> Source:
                 narrow,
             )
         _refuse_pattern(file)
-    formats = {"csv" if f.endswith(_CSV) else "parquet" for f in files}
-    if len(formats) > 1:
+    csv_files = [file for file in files if file.endswith(_CSV)]
+    if csv_files and len(csv_files) < len(files):
         raise SourceError(
             str(path), "Parquet and CSV files together", "files of one format", narrow
         )
     where = files[0] if len(files) == 1 else str(path)
-    return Source(formats.pop(), where, files, _partition_base(files, directory))
+    file_format = dialect if csv_files else "parquet"
+    return Source(file_format, where, files, _partition_base(files, directory))
 
 
 def _listed_files(path: Path, key: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@
     publishers         publisher_number, publisher_id, publisher_index
 
 They hold good rows of the campaign's advertiser only; bad rows are in `quarantine` with a reason.
+Of a user with very many conversions in a slot, the first `max_conversions` are there.
 `touch_order` sorts a user's impressions by time and, at one instant, by publisher id: it decides
 every tie, on every engine, and `touch_order % publisher_count` is the publisher's number.
 `publisher_index` is the position in the public list; publishers outside it share the last one.
@@ -20,14 +21,13 @@ from adsbpc.engines import ColumnKind, Engine, quote_text
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events.moments import slot_number
 from adsbpc.events.schema import CONVERSION_FIELDS, IMPRESSION_FIELDS, MappedField, map_fields
-from adsbpc.events.sources import Source, resolve_source
+from adsbpc.events.sources import Source, dialect_of, resolve_source
 from adsbpc.events.validation import (
     SourceReading,
     conversions_checked,
     impressions_checked,
     repeated_marks,
     without_repeats,
-    zone_counts,
 )
 from adsbpc.model.slots import zone_offsets
 from adsbpc.model.spec import CampaignSpec
@@ -112,7 +112,7 @@ def read_events(
 def source_files(spec: CampaignSpec) -> set[Path]:
     """The local files that a campaign reads."""
     sources = [
-        resolve_source(location, spec.directory, f"[events] {key}")
+        resolve_source(location, spec.directory, f"[events] {key}", dialect_of(spec))
         for key, location in (
             ("impressions", spec.events.impressions),
             ("conversions", spec.events.conversions),
@@ -131,14 +131,14 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
     ):
-        source = resolve_source(location, spec.directory, f"[events] {name}")
+        source = resolve_source(location, spec.directory, f"[events] {name}", dialect_of(spec))
         schemas = source.describe(engine)
         asked_for = columns.model_fields_set | (
             {"value"} if name == "conversions" and spec.campaign.metric == "value" else set()
         )
         mapped = map_fields(
             fields, columns.model_dump(), frozenset(asked_for), schemas,
-            f"{name.removesuffix('s')}_columns", all_text=source.file_format == "csv",
+            f"{name.removesuffix('s')}_columns", all_text=source.is_csv,
         )  # fmt: skip
         source.open(engine, f"{name}_source", [field.column for field in mapped.values()])
         opened.append((name, source, mapped))
@@ -146,18 +146,16 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
     readings = []
     for name, source, mapped in opened:
-        reading = SourceReading(f"{name}_source", mapped, text_users, source.file_format == "csv")
+        reading = SourceReading(f"{name}_source", mapped, text_users, source.is_csv)
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
-                _check_moments(engine, spec, reading, field, source.where)
+                _check_moments(spec, reading, field, source.where)
         readings.append(reading)
     return readings[0], readings[1]
 
 
-def _check_moments(
-    engine: Engine, spec: CampaignSpec, reading: SourceReading, field: str, where: str
-) -> None:
-    """Refuse a column whose rows cannot all mean the same kind of time."""
+def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where: str) -> None:
+    """Refuse integers of which nobody said what they count. Nothing is read off the rows."""
     form, mapped = spec.events.timestamps, reading.fields[field]
     place = f"{where}, column {mapped.column!r}"
     if mapped.kind is ColumnKind.INTEGER and not form.startswith("epoch"):
@@ -165,17 +163,6 @@ def _check_moments(
             place, "integers", "timestamps, or to be told what the integers count",
             'Set [events] timestamps = "epoch_seconds", "epoch_milliseconds" or'
             ' "epoch_microseconds".',
-        )  # fmt: skip
-    counting = zone_counts(reading, field, form) if form == "auto" else None
-    if counting is None:
-        return
-    ((zoned, local),) = engine.rows(f"zones of {mapped.column}", counting)
-    if zoned and local:
-        raise SourceError(
-            place, f"mixed zones: {zoned} timestamps with a zone and {local} without",
-            "all with or all without",
-            'Write them one way, or set [events] timestamps = "zoned" or "local" to quarantine'
-            " the others.",
         )  # fmt: skip
 
 
@@ -261,4 +248,6 @@ SELECT
   CAST(slot AS INT) AS slot,
   time_us,
   value
-FROM numbered"""
+FROM numbered
+WHERE conversion_number
+  <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adsbpc.engines import ColumnKind, quote_name, quote_text
+from adsbpc.engines import UNREADABLE, ColumnKind, quote_name, quote_text
 from adsbpc.events.moments import is_exactly, moment, utc_microseconds
 from adsbpc.events.schema import MappedField, Reason
 from adsbpc.model.slots import ZoneOffset
 from adsbpc.model.spec import CampaignSpec
 
-# What some engines put for bytes that are no UTF-8, which would merge users.
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_IMPRESSION_TEXTS = "user_id, publisher_id, advertiser_id, kind, event_id"
+_CONVERSION_TEXTS = "user_id, advertiser_id, kind, event_id"
 _DECIMAL_NUMBER = "^[+-]?[0-9]{1,15}(?:[.][0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?$"
 
 # Beyond this an amount is no amount; it also keeps infinities and NaN out, which sort above it.
@@ -44,8 +44,9 @@ def _user(reading: SourceReading) -> str:
     return f"CAST({quote_name(reading.fields['user_id'].column)} AS BIGINT)"
 
 
-def _broken_user(reading: SourceReading) -> str:
-    return f"user_id LIKE '%{_REPLACEMENT}%'" if reading.from_csv else "FALSE"
+def _broken_text(columns: str) -> str:
+    """Whether one of these columns holds bytes that are no text."""
+    return " OR ".join(f"NOT is_text({column})" for column in columns.split(", "))
 
 
 def _value(reading: SourceReading) -> str:
@@ -66,17 +67,11 @@ def _moment_columns(reading: SourceReading, field: str, form: str) -> str:
     return f"{read.wall} AS {field}_wall, {read.zone} AS {field}_zone"
 
 
-def zone_counts(reading: SourceReading, field: str, form: str) -> str | None:
-    """How many rows carry a zone and how many do not, where a text column leaves it open."""
-    mapped = reading.fields[field]
-    read = moment(quote_name(mapped.column), mapped.kind, form)
-    if not read.from_text:
-        return None
-    return f"""
-SELECT
-  count(CASE WHEN wall IS NOT NULL AND zone <> '' THEN 1 END),
-  count(CASE WHEN wall IS NOT NULL AND zone = '' THEN 1 END)
-FROM (SELECT {read.wall} AS wall, {read.zone} AS zone FROM {reading.view}) AS moments"""
+def _moment_text(reading: SourceReading, field: str) -> str:
+    """What stood there, for people. Engines stop at a moment that is out of range for a text."""
+    if reading.fields[field].kind in (ColumnKind.TIMESTAMP, ColumnKind.ZONED_TIMESTAMP):
+        return "CAST(NULL AS STRING)"
+    return _text(reading, field)
 
 
 def _wrong_zone_form(reading: SourceReading, field: str, form: str) -> str:
@@ -90,7 +85,7 @@ def _reasons(rules: list[tuple[str, Reason]]) -> str:
     branches = "\n    ".join(
         f"WHEN {rule} THEN {quote_text(reason)}" for rule, reason in rules if rule != "FALSE"
     )
-    return f"CASE\n    {branches}\n  END AS reason"
+    return f"CASE\n    WHEN unreadable IS NOT NULL THEN unreadable\n    {branches}\n  END AS reason"
 
 
 def impressions_checked(
@@ -101,8 +96,8 @@ def impressions_checked(
     kind_column = quote_text(kind) if kind else f"lower({_text(reading, 'kind')})"
     reasons = _reasons(
         [
+            (_broken_text(_IMPRESSION_TEXTS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
-            (_broken_user(reading), Reason.BAD_USER),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
@@ -112,7 +107,8 @@ def impressions_checked(
     )
     return f"""
 SELECT
-  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text, time_us,
+  user_id, publisher_id, advertiser_id, kind, event_id,
+  coalesce(timestamp_text, moment_text(time_us)) AS timestamp_text, time_us,
   {reasons}
 FROM (
   SELECT
@@ -125,7 +121,8 @@ FROM (
       {_text(reading, "advertiser_id")} AS advertiser_id,
       {kind_column} AS kind,
       {_text(reading, "event_id")} AS event_id,
-      {_text(reading, "timestamp")} AS timestamp_text,
+      {_moment_text(reading, "timestamp")} AS timestamp_text,
+      {quote_name(UNREADABLE)} AS unreadable,
       {_moment_columns(reading, "timestamp", form)}
     FROM {reading.view}
   ) AS parsed
@@ -141,8 +138,8 @@ def conversions_checked(
     needs_value = spec.campaign.metric == "value"
     reasons = _reasons(
         [
+            (_broken_text(_CONVERSION_TEXTS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
-            (_broken_user(reading), Reason.BAD_USER),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
             ("arrived_us IS NULL", Reason.BAD_ARRIVAL),
@@ -161,7 +158,8 @@ def conversions_checked(
     )
     return f"""
 SELECT
-  user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us,
+  user_id, advertiser_id, kind, value, event_id,
+  coalesce(timestamp_text, moment_text(time_us)) AS timestamp_text, time_us, arrived_us,
   {reasons}
 FROM (
   SELECT
@@ -175,7 +173,8 @@ FROM (
       {_text(reading, "kind")} AS kind,
       {_value(reading)} AS value,
       {_text(reading, "event_id")} AS event_id,
-      {_text(reading, "timestamp")} AS timestamp_text,{arrival_columns}
+      {_moment_text(reading, "timestamp")} AS timestamp_text,
+      {quote_name(UNREADABLE)} AS unreadable,{arrival_columns}
       {_moment_columns(reading, "timestamp", form)}
     FROM {reading.view}
   ) AS parsed

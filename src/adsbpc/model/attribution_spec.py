@@ -64,10 +64,14 @@ class FitSection(Section):
 
 
 class AttributionSection(Section):
+    """`max_touches` of a journey and `max_conversions` of a user in a slot bound what one person
+    can make a release cost."""
+
     model: ModelName = "last_touch"
     click_lookback: Duration = parse_duration("30d")
     view_lookback: Duration = parse_duration("1d")
     max_touches: Annotated[int, Field(ge=1, le=1_000)] = 50
+    max_conversions: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     half_life: Duration = parse_duration("7d")
     first_share: Share = 0.4
     last_share: Share = 0.4

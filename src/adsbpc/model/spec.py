@@ -19,6 +19,8 @@ from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
 
 EngineName = Literal["duckdb", "spark"]
+# A sign that neither names nor numbers nor lines are made of.
+_SIGN = r"^[!-/:-@\[-`{-~\t]$"
 TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
@@ -100,6 +102,20 @@ class ConversionColumns(Section):
     arrived_at: Name = "arrived_at"
 
 
+class CsvSection(Section):
+    """How CSV files are written. Nothing of it is guessed from a file: one person's row could
+    decide how everybody's are read. An empty `quote` makes quotes plain characters."""
+
+    delimiter: Annotated[str, Field(pattern=_SIGN)] = ","
+    quote: Annotated[str, Field(pattern=f"{_SIGN}|^$")] = '"'
+
+    @model_validator(mode="after")
+    def _two_signs(self) -> Self:
+        if self.delimiter == self.quote:
+            raise ValueError(f"delimiter and quote are both {self.quote!r}: change one of them")
+        return self
+
+
 class EventsSection(Section):
     impressions: Name
     conversions: Name
@@ -110,6 +126,7 @@ class EventsSection(Section):
     max_lateness: Duration = parse_duration("30d")
     impression_columns: ImpressionColumns = ImpressionColumns()
     conversion_columns: ConversionColumns = ConversionColumns()
+    csv: CsvSection = CsvSection()
 
 
 class EngineSection(Section):

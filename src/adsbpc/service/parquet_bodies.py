@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adsbpc.events.schema import Reason
 from adsbpc.service.parquet_pages import BYTE_ARRAY, PageError, read_footer, unpacked_size
 from adsbpc.service.problems import Problem
 from adsbpc.service.rows import LONGEST_TEXT, MOMENT, SCHEMAS, Source
@@ -104,9 +103,8 @@ def _texts(column: pa.ChunkedArray, name: str, reasons: dict[int, str]) -> pa.Ar
         broken = values.is_null()
         if broken.true_count:
             bad = pc.and_(broken.take(chunk.indices), chunk.indices.is_valid())
-            reason = Reason.BAD_USER if name == "user_id" else f"{name} is not valid UTF-8"
             for number in pc.indices_nonzero(bad).to_pylist():
-                reasons.setdefault(start + number, str(reason))
+                reasons.setdefault(start + number, f"{name} is not valid UTF-8")
         chunks.append(pc.utf8_slice_codeunits(values, 0, LONGEST_TEXT + 1).take(chunk.indices))
         start += len(chunk)
     return pa.chunked_array(chunks, pa.string())

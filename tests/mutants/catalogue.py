@@ -1,0 +1,129 @@
+"""Mistakes that would couple people, each a small change of one text, and the tests that must fail.
+
+Every one drops the user from a key: of a window, a join or a group. Snapshots of SQL are no such
+tests, because they fail for every change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_EVENTS = ("tests/events/test_bad_rows.py", "tests/attribution/test_isolation.py")
+_ATTRIBUTION = ("tests/attribution/test_isolation.py", "tests/attribution/test_engines_agree.py")
+_FITS = ("tests/attribution/test_fit_engines.py", "tests/contributions/test_fit_counts.py")
+_CAPS = ("tests/contributions/test_agreement.py",)
+_BOOKS = ("tests/contributions/test_accounts.py",)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`before` stands once in `file`, which is below src/adsbpc, and becomes `after`."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = (
+    Mutant(
+        "repeated event ids of all users together", "events/validation.py",
+        '("user_id", sender, "event_id")', '(sender, "event_id")', _EVENTS,
+    ),
+    Mutant(
+        "conversions numbered across users", "events/tables.py",
+        "PARTITION BY user_id, slot", "PARTITION BY slot", _EVENTS,
+    ),
+    Mutant(
+        "touches of anybody", "attribution/journeys.py",
+        "ON impressions.user_id = light_conversions.user_id",
+        "ON light_conversions.user_id IS NOT NULL", _ATTRIBUTION,
+    ),
+    Mutant(
+        "impressions of busy users ranked together", "attribution/journeys.py",
+        "PARTITION BY impressions.user_id, impressions.is_click",
+        "PARTITION BY impressions.is_click", _ATTRIBUTION,
+    ),
+    Mutant(
+        "earlier clicks of all busy users", "attribution/journeys.py",
+        """    CAST(sum(clicks) OVER (
+      PARTITION BY user_id ORDER BY time_us, is_touch""",
+        """    CAST(sum(clicks) OVER (
+      ORDER BY time_us, is_touch""", _ATTRIBUTION,
+    ),
+    Mutant(
+        "earlier views of all busy users", "attribution/journeys.py",
+        """    CAST(sum(views) OVER (
+      PARTITION BY user_id ORDER BY time_us, is_touch""",
+        """    CAST(sum(views) OVER (
+      ORDER BY time_us, is_touch""", _ATTRIBUTION,
+    ),
+    Mutant(
+        "blocks of another busy user", "attribution/journeys.py",
+        """    ON busy_impressions.user_id = busy_blocks.user_id
+    AND busy_impressions""",
+        """    ON busy_impressions""", _ATTRIBUTION,
+    ),
+    Mutant(
+        "somebody is busy, so everybody is", "attribution/journeys.py",
+        """  LEFT JOIN busy_users ON busy_users.user_id = conversions.user_id
+),""",
+        """  LEFT JOIN busy_users ON TRUE
+),""", _ATTRIBUTION,
+    ),
+    Mutant(
+        "journeys of a fit with anybody's touches", "attribution/fit_journeys.py",
+        "JOIN fit_users ON fit_users.user_id = impressions.user_id",
+        "JOIN fit_users ON TRUE", _FITS,
+    ),
+    Mutant(
+        "touches of a fit ranked across users", "attribution/fit_journeys.py",
+        "row_number() OVER (PARTITION BY user_key ORDER BY touch_order DESC)",
+        "row_number() OVER (ORDER BY touch_order DESC)", _FITS,
+    ),
+    Mutant(
+        "pairs of publishers of two users", "attribution/counts.py",
+        "ON other.user_key = one.user_key AND other.publisher_index",
+        "ON other.publisher_index", _FITS,
+    ),
+    Mutant(
+        "steps of a chain from one user to the next", "attribution/counts.py",
+        "lag(publisher_index) OVER (PARTITION BY user_key ORDER BY touch_order)",
+        "lag(publisher_index) OVER (ORDER BY touch_order)", _FITS,
+    ),
+    Mutant(
+        "counts weighed with everybody's weights", "contributions/fit_counts.py",
+        "JOIN weights ON weights.user_key = all_cells.user_key",
+        "JOIN weights ON TRUE", _FITS,
+    ),
+    Mutant(
+        "one cap for everybody in a slot", "contributions/engine.py",
+        "PARTITION BY slot_rows.user_id ORDER BY", "ORDER BY", _CAPS,
+    ),
+    Mutant(
+        "one lifetime cap for everybody", "contributions/engine.py",
+        "PARTITION BY user_id ORDER BY slot", "ORDER BY slot", _CAPS,
+    ),
+    Mutant(
+        "vectors scaled by anybody's norm", "contributions/engine.py",
+        "JOIN scaled ON scaled.user_id = cells.user_id", "JOIN scaled ON TRUE", _CAPS,
+    ),
+    Mutant(
+        "a user's past is everybody's", "contributions/engine_accounts.py",
+        "ON now.cell = past.cell", "ON now.cell % 4096 = past.cell % 4096", _BOOKS,
+    ),
+    Mutant(
+        "accounts of another user", "contributions/engine_accounts.py",
+        "AS before ON before.number = more.number", "AS before ON TRUE", _BOOKS,
+    ),
+    Mutant(
+        "what fits of one user decides for another", "contributions/engine_accounts.py",
+        "AS judged ON judged.number = cells.number", "AS judged ON TRUE", _BOOKS,
+    ),
+    Mutant(
+        "newcomers under anybody's name", "contributions/engine_accounts.py",
+        "AS names ON names.user_id = asked.newcomer", "AS names ON asked.newcomer IS NOT NULL",
+        _BOOKS,
+    ),
+)  # fmt: skip
