@@ -164,7 +164,7 @@ def test_lines_that_cannot_be_read_are_set_aside(engine: Engine, tmp_path: Path)
 
 def test_a_declared_dialect(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "conversions.csv").write_text(
-        "user_id;advertiser_id;timestamp;note\n'u;1';Ad-1;2026-03-02T12:00:00Z;it''s\"\n"
+        "user_id;advertiser_id;timestamp;note\n'u;1';Ad-1;2026-03-02T12:00:00Z;'it''s'\n"
     )
     (tmp_path / "impressions.csv").write_text(
         "user_id;publisher_id;advertiser_id;timestamp;kind\nu;P-1;Ad-1;2026-03-02T12:00:00Z;view\n"

@@ -166,6 +166,9 @@ class SparkEngine:
 
     def drop(self, name: str) -> None:
         self._session.catalog.dropTempView(name)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
         frame = self._kept.pop(name, None)
         if frame is not None:
             frame.unpersist()
@@ -229,15 +232,15 @@ class SparkEngine:
         beside = [_backticked(name) for name in columns if name not in header.names]
         parsing = LineParsing(dialect, header)
         lines = self._lines(file, base).selectExpr(f"{LINE_END} AS {_LINE}", *beside)
-        judged = lines.where(parsing.is_row()).selectExpr(
-            _LINE, f"{parsing.reason()} AS {_backticked(UNREADABLE)}", *beside
-        )
+        judged = lines.where(parsing.is_row()).selectExpr("*", f"{parsing.broken()} AS broken")
+        cut = judged.selectExpr("*", f"{parsing.fields()} AS fields")
         fields = [
             f"{parsing.field(name)} AS {_backticked(name)}"
             for name in columns
             if name in header.names
         ]
-        return judged.selectExpr(*fields, *beside, _backticked(UNREADABLE))
+        reason = f"{parsing.unreadable()} AS {_backticked(UNREADABLE)}"
+        return cut.selectExpr(*fields, *beside, reason)
 
     def read_files(
         self,
@@ -254,6 +257,11 @@ class SparkEngine:
             else:
                 parts = self._parquet_parts(files, base, columns)
             frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
+            self._forget(view)
+            if isinstance(file_format, CsvDialect):
+                # Read once, and a step of its own: within later ones Spark would write every
+                # field's expression again wherever it is used, until nothing compiles.
+                self._kept[view] = frame.persist()
         except _errors() as error:
             raise SourceError(
                 files[0],

@@ -17,12 +17,9 @@ from adsbpc.engines.csv_dialect import (
     OPEN_QUOTE,
     OTHER_FIELDS,
     TOO_LONG,
-    UNREADABLE,
     CsvDialect,
     Header,
 )
-
-_READABLE = f"`{UNREADABLE}` IS NULL"
 
 # Lines may end in a carriage return and a line feed. Bytes that are no text are left as they are.
 LINE_END = (
@@ -33,7 +30,8 @@ LINE_END = (
 
 @dataclass(frozen=True)
 class LineParsing:
-    """Expressions over `value`, a line without its end."""
+    """Steps from a column `value`, a line without its end, to fields. Each is a projection of its
+    own, so that fields are cut once, however many columns are wanted."""
 
     dialect: CsvDialect
     header: Header
@@ -42,26 +40,37 @@ class LineParsing:
         """Empty lines and repeats of the header are no rows."""
         return f"value <> '' AND value <> {quote_text(self.header.line.decode())}"
 
-    def reason(self) -> str:
-        """Why a line cannot be read; null if it can."""
+    def broken(self) -> str:
+        """Step 1: why a line cannot be cut into fields; null if it can."""
         rules = [
             (f"octet_length(value) > {LONGEST_LINE}", TOO_LONG),
             ("NOT is_valid_utf8(value)", NOT_UTF8),
             ("contains(value, chr(0)) OR contains(value, chr(13))", CONTROL),
-            (f"size({self._fields()}) <> {len(self.header.names)}", OTHER_FIELDS),
         ]
         if self.dialect.quote:
             field, delimiter = self._field(), re.escape(self.dialect.delimiter)
             whole = quote_text(f"^{field}(?:{delimiter}{field})*+$")
-            rules.insert(
-                3, (f"{self._is_quoted()} AND NOT regexp_like(value, {whole})", OPEN_QUOTE)
-            )
+            rules.append((f"{self._is_quoted()} AND NOT regexp_like(value, {whole})", OPEN_QUOTE))
         return f"CASE {' '.join(f'WHEN {rule} THEN {quote_text(why)}' for rule, why in rules)} END"
 
+    def fields(self) -> str:
+        """Step 2: the fields of a line that is not `broken`."""
+        delimiter = self.dialect.delimiter
+        cut = f"split(value, {quote_text(re.escape(delimiter))}, -1)"
+        if self.dialect.quote:
+            # With a delimiter before each field, no match is empty.
+            each = quote_text(f"{re.escape(delimiter)}({self._field()})")
+            quoted = f"regexp_extract_all({quote_text(delimiter)} || value, {each}, 1)"
+            cut = f"CASE WHEN {self._is_quoted()} THEN {quoted} ELSE {cut} END"
+        return f"CASE WHEN broken IS NULL THEN {cut} END"
+
+    def unreadable(self) -> str:
+        """Step 3: the reason of a line that cannot be read, whatever it is."""
+        return f"coalesce(broken, CASE WHEN NOT {self._is_whole()} THEN '{OTHER_FIELDS}' END)"
+
     def field(self, name: str) -> str:
-        """A field of a line that can be read, without its quotes."""
-        place = self.header.names.index(name)
-        value = f"get({self._fields()}, {place})"
+        """Step 3: a field of a line that can be read, without its quotes."""
+        value = f"get(fields, {self.header.names.index(name)})"
         if self.dialect.quote:
             quote = quote_text(self.dialect.quote)
             inside = f"substr({value}, 2, char_length({value}) - 2)"
@@ -70,20 +79,13 @@ class LineParsing:
                 f" THEN replace({inside}, {quote_text(self.dialect.quote * 2)}, {quote})"
                 f" ELSE {value} END"
             )
-        return f"CASE WHEN {_READABLE} THEN {value} END"
+        return f"CASE WHEN {self._is_whole()} THEN {value} END"
+
+    def _is_whole(self) -> str:
+        return f"size(fields) = {len(self.header.names)}"
 
     def _is_quoted(self) -> str:
         return f"contains(value, {quote_text(self.dialect.quote)})"
-
-    def _fields(self) -> str:
-        delimiter = self.dialect.delimiter
-        plain = f"split(value, {quote_text(re.escape(delimiter))}, -1)"
-        if not self.dialect.quote:
-            return plain
-        # With a delimiter before each field, no match is empty.
-        each = quote_text(f"{re.escape(delimiter)}({self._field()})")
-        quoted = f"regexp_extract_all({quote_text(delimiter)} || value, {each}, 1)"
-        return f"CASE WHEN {self._is_quoted()} THEN {quoted} ELSE {plain} END"
 
     def _field(self) -> str:
         quote, delimiter = re.escape(self.dialect.quote), re.escape(self.dialect.delimiter)

@@ -1,0 +1,81 @@
+"""Counts the files that docs/proof.md lists, and writes the table: python docs/proof.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "proof.md"
+_START, _END = "<!-- files -->\n", "<!-- end of files -->\n"
+
+# What would go wrong, and the files in which it could.
+PARTS: dict[str, tuple[str, ...]] = {
+    "noise, sensitivity, filter, accounting": ("privacy/*.py",),
+    "amounts, grid, what a release holds": (
+        "model/guarantee.py", "model/grid.py", "model/slots.py", "model/release.py",
+    ),
+    "how rows are read": (
+        "engines/csv_dialect.py", "engines/csv_lines.py", "engines/spark_lines.py",
+        "engines/parquet_mending.py", "engines/file_copies.py", "engines/duckdb_engine.py",
+        "engines/spark_engine.py",
+    ),
+    "which rows are good, and whose slot they are in": (
+        "events/validation.py", "events/tables.py", "events/moments.py", "events/holdout.py",
+    ),
+    "a user's credits follow from that user": (
+        "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",
+        "attribution/fit_journeys.py", "attribution/counts.py",
+    ),
+    "caps, filter and counts in SQL": (
+        "contributions/engine.py", "contributions/engine_accounts.py",
+        "contributions/filter_sql.py", "contributions/fit_counts.py",
+    ),
+    "noise is scaled to what was kept, and every look is charged": (
+        "mechanisms/adsbpc.py", "mechanisms/bounds.py", "mechanisms/personal_budget.py",
+        "mechanisms/personal_planning.py", "mechanisms/planning.py", "mechanisms/interface.py",
+    ),
+    "charged, drawn and published once": (
+        "ledger/*.py", "campaign/release.py", "campaign/restore.py", "campaign/books.py",
+        "campaign/published.py", "campaign/fits.py", "campaign/declared_fits.py",
+        "campaign/data_path.py", "campaign/planning.py", "campaign/promise.py",
+    ),
+    "what the service shows, to whom, and when": (
+        "service/publication.py", "service/event_ids.py", "service/batches.py",
+        "service/intake.py", "service/arrivals.py", "service/permissions.py",
+        "service/access.py", "service/metrics.py",
+    ),
+}  # fmt: skip
+
+
+def files_of(patterns: tuple[str, ...]) -> list[Path]:
+    source = ROOT / "src" / "adsbpc"
+    found = [file for pattern in patterns for file in sorted(source.glob(pattern))]
+    missing = [pattern for pattern in patterns if not list(source.glob(pattern))]
+    if missing:
+        raise SystemExit(f"{missing[0]}: no such file below src/adsbpc. Correct docs/proof.py")
+    return found
+
+
+def table() -> str:
+    lines = ["| what could go wrong | files | lines |", "|---|---|---|"]
+    total = 0
+    for part, patterns in PARTS.items():
+        counted = {
+            file.relative_to(ROOT / "src" / "adsbpc"): len(file.read_text().splitlines())
+            for file in files_of(patterns)
+        }
+        total += sum(counted.values())
+        named = ", ".join(f"`{file}` {count}" for file, count in counted.items())
+        lines.append(f"| {part} | {named} | {sum(counted.values()):,} |")
+    lines.append(f"| all of them | | {total:,} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(text: str) -> str:
+    before, _, rest = text.partition(_START)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_START}{table()}{_END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
