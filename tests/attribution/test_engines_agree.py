@@ -152,7 +152,11 @@ def test_one_bot_does_not_blow_up(model: str, engine: Engine, tmp_path: Path) ->
     ]
     person = [Impression("person", "P-1", BEFORE + 70 * HOUR, True)]
     bought = Conversion("person", "c", BEFORE + 80 * HOUR, BEFORE + 80 * HOUR)
-    world = World([*bot_touches, *person], [*bot_conversions, bought], attribution={"model": model})
+    world = World(
+        [*bot_touches, *person],
+        [*bot_conversions, bought],
+        attribution={"model": model, "max_conversions": 100_000},
+    )
     credits = credits_on(engine, world.write(tmp_path))
     sample = World(
         world.impressions, [*bot_conversions[::997], bought], attribution=world.attribution

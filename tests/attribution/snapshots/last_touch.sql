@@ -1,6 +1,6 @@
 WITH busy_users AS (
   SELECT user_id FROM clean_conversions AS conversions
-  GROUP BY user_id HAVING count(*) > 64
+  GROUP BY user_id HAVING count(*) > 16
 ),
 light_conversions AS (
   SELECT conversions.conversion_key, conversions.time_us,
