@@ -49,6 +49,7 @@ queries = "prefix"
 
 [ledger]
 location = "{location}"
+{witness}
 """
 
 
@@ -59,6 +60,7 @@ def write_campaign(
     engine: str = "duckdb",
     options: str = "threads = 1",
     location: str = "ledger.sqlite",
+    witness: str | None = None,
     privacy: str = "",
     model: str = "uniform",
     conversions_per_slot: int = 12,
@@ -94,6 +96,7 @@ def write_campaign(
             engine=engine,
             options=options,
             location=location,
+            witness="" if witness is None else f'witness = "{witness}"',
             privacy=privacy,
             model=model,
         )

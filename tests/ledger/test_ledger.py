@@ -57,7 +57,7 @@ def test_a_campaign_from_start_to_end(ledger: Ledger) -> None:
     first, second = ledger.releases("acme", "spring")
     assert stored == second
     for slot, each in enumerate((first, second), start=1):
-        release = Release.from_each(text)
+        release = Release.from_text(each)
         assert release.model_copy(update={"ledger": None}) == release_of(slot, 3, 4)
     assert ledger.steps("acme", "spring") == [STEP, STEP]
     assert ledger.steps("acme", "spring", after=1) == [STEP]

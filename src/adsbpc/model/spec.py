@@ -122,7 +122,7 @@ class LedgerSection(Section):
     another disk, or such a URL."""
 
     location: Name = "adsbpc-ledger.sqlite"
-    witness: Name | None = None
+    witness: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
     @model_validator(mode="after")
     def _the_witness_is_elsewhere(self) -> Self:
