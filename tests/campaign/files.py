@@ -88,6 +88,8 @@ def write_campaign(
     conversions = {**columns, "timestamp": pa.array([moment for _, moment, _ in moments], zone)}
     pq.write_table(pa.table(impressions), directory / "impressions.parquet")
     pq.write_table(pa.table(conversions), directory / "conversions.parquet")
+    if witness is not None and "://" not in witness:
+        (directory / witness).parent.mkdir(exist_ok=True)
     file = directory / "spring.toml"
     file.write_text(
         CAMPAIGN.format(

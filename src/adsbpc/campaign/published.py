@@ -37,26 +37,27 @@ class Published:
         folder = spec.directory / FOLDER / folder_name(self._scope)
         self.folder = folder / folder_name(self._campaign)
         # The witness first: what it has noted may be published, whatever becomes of this folder.
-        self._places: list[MarkPlace] = [MarkFile(folder / _MARK, self._scope)]
-        witness = spec.ledger.witness
-        if witness is not None and "://" in witness:
-            self._places.insert(0, MarkTable(witness, self._scope))
-        elif witness is not None:
-            self._places.insert(0, MarkFile(spec.directory / witness, self._scope))
+        self._places = [*_witnesses(spec), MarkFile(folder / _MARK, self._scope)]
 
     def check(self) -> None:
         """Refuse a ledger that does not know what was published here, or what a witness knows."""
-        standing = self._ledger.mark(self._scope)
-        for place in self._places:
-            marked = place.read()
-            if marked is not None:
-                self._compare(place.where, marked, standing)
-        behind = self._behind(standing)
+        marks, texts, standing = self._seen()
+        for where, marked in marks.items():
+            self._compare(where, marked, standing)
+        behind = self._behind(texts, standing)
         if behind:
             raise LedgerError(
                 f"{self.folder}: holds releases that are not in ledger {self._ledger.where}: "
                 f"{named_slots({self._campaign: behind})}. {_BEHIND}"
             )
+
+    def _seen(self) -> tuple[dict[str, Mark], dict[int, str], Mark | None]:
+        """Marks by place, files by slot, and what the ledger holds. That is asked last: what
+        another process publishes meanwhile is in the ledger before it is anywhere else."""
+        marks = {place.where: place.read() for place in self._places}
+        texts = {slot: text_of(file) for slot, file in release_files(self.folder).items()}
+        found = {where: mark for where, mark in marks.items() if mark is not None}
+        return found, texts, self._ledger.mark(self._scope)
 
     def mark(self) -> None:
         """Note how far the ledger is, before anything of it is published or shown."""
@@ -97,13 +98,12 @@ class Published:
             f"or another one.{missing} {to_do}"
         )
 
-    def _behind(self, standing: Mark | None) -> list[int]:
+    def _behind(self, texts: Mapping[int, str], standing: Mark | None) -> list[int]:
         """Slots whose files were published from a ledger that went further than this one, or
         another way."""
         hashes = () if standing is None else standing.campaigns.get(self._campaign, ())
         found = []
-        for slot, file in release_files(self.folder).items():
-            text = text_of(file)
+        for slot, text in texts.items():
             if hashes[slot - 1 : slot] == (sha256(text.encode()).hexdigest(),):
                 continue
             if slot > len(hashes) or not self._holds_entry_of(text):
@@ -137,32 +137,28 @@ class Published:
     def lost(self) -> dict[str, list[int]]:
         """Slots that were published and are not in the ledger, by campaign, as far as it is known
         here."""
-        standing = self._ledger.mark(self._scope)
-        found = {self._campaign: self._behind(standing)}
-        for place in self._places:
-            marked = place.read()
-            if marked is not None and standing is not None:
-                for campaign, slots in marked.lost_in(standing).items():
-                    found[campaign] = sorted({*found.get(campaign, []), *slots})
+        marks, texts, standing = self._seen()
+        found = {self._campaign: self._behind(texts, standing)}
+        for marked in marks.values():
+            there = Mark(self._scope, _NOTHING) if standing is None else standing
+            for campaign, slots in marked.lost_in(there).items():
+                found[campaign] = sorted({*found.get(campaign, []), *slots})
         return {campaign: slots for campaign, slots in found.items() if slots}
 
     def hashes(self) -> list[tuple[str, ...]]:
         """What each mark of this very scope knows of the campaign's releases, in the order of
         slots."""
-        standing = self._ledger.mark(self._scope)
-        marks = [place.read() for place in self._places]
+        marks, _, standing = self._seen()
         return [
-            mark.campaigns.get(self._campaign, ())
-            for mark in marks
-            if mark is not None and standing is not None and mark.identity == standing.identity
+            marked.campaigns.get(self._campaign, ())
+            for marked in marks.values()
+            if standing is not None and marked.identity == standing.identity
         ]
 
     def problem(self, texts: list[str]) -> str | None:
         """What of the published files is not in the ledger, if anything."""
         for slot, file in release_files(self.folder).items():
-            if slot > len(texts):
-                return f"{file}: was published, but the ledger ends at slot {len(texts)}. {_LOST}"
-            if text_of(file) != texts[slot - 1]:
+            if texts[slot - 1 : slot] != [text_of(file)]:
                 return self._differs(file)
         return None
 
@@ -185,6 +181,23 @@ _BEHIND = (
     "Nothing was drawn or charged. Restore a newer backup of the ledger, or hand back the release "
     "files of these slots: adsbpc restore FILE --releases FOLDER"
 )
+
+
+def _witnesses(spec: CampaignSpec) -> list[MarkPlace]:
+    """The second place for the mark, if the campaign has one."""
+    witness, scope = spec.ledger.witness, spec.campaign.scope
+    if witness is None:
+        return []
+    if "://" in witness:
+        return [MarkTable(witness, scope)]
+    path = spec.directory / witness
+    # A missing witness is made, so a disk that is not there must not look like one.
+    if not path.parent.is_dir():
+        raise LedgerError(
+            f"[ledger] witness = {witness!r}: the folder {path.parent} does not exist. Mount the "
+            "disk that it is on, or create it"
+        )
+    return [MarkFile(path, scope)]
 
 
 def named_slots(lost: Mapping[str, Sequence[int]]) -> str:
