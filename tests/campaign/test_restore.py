@@ -128,11 +128,27 @@ def test_a_slot_that_was_drawn_again_is_refused(tmp_path: Path) -> None:
     have then show it."""
     accident = accident_in(tmp_path, witness=None)
     accident.campaign().release(through="2026-03-05")
+    with pytest.raises(LedgerError, match=r"0004\.json: is not what the ledger has of slot 4"):
+        accident.campaign().restore(accident.seen)
     shutil.copy(accident.seen / "0005.json", accident.home / "adsbpc-releases" / "acme" / "spring")
     with pytest.raises(LedgerError, match="campaign 'spring', slot 5: counts as spent"):
         accident.campaign().release()
-    with pytest.raises(LedgerError, match=r"0004\.json: is not what the ledger has of slot 4"):
+    with pytest.raises(LedgerError, match="published of slot 5: is not what the ledger has of"):
+        accident.campaign().restore()
+
+
+def test_a_slot_that_was_drawn_again_behind_the_witness(tmp_path: Path) -> None:
+    """What follows it in the files does not follow from what the ledger has now."""
+    accident = accident_in(tmp_path)
+    witness = accident.home / WITNESS
+    witness.rename(witness.with_name("put aside"))
+    accident.campaign().release(4)
+    witness.with_name("put aside").rename(witness)
+    for slot in (1, 2, 3, 4):
+        (accident.seen / f"000{slot}.json").unlink()
+    with pytest.raises(LedgerError, match="what was published of slot 4: is not what the ledger"):
         accident.campaign().restore(accident.seen)
+    assert accident.ledger.last_slot("acme", "spring") == 4
 
 
 # ---- what cannot be handed back ----------------------------------------------------------------

@@ -67,15 +67,15 @@ def _handed_back(running: Running, folder: Path) -> list[str]:
     """The texts of the slots that the ledger lacks, all of them vouched for, before any is
     committed."""
     known, marked = running.ledger.releases(*running.key), running.published.hashes()
+    for slot in running.published.lost().get(running.key[1], []):
+        if slot <= len(known):
+            raise _drawn_twice(f"what was published of slot {slot}", slot)
     texts: list[str] = []
     for slot, file in release_files(folder).items():
         text = text_of(file)
         if slot <= len(known):
             if text != known[slot - 1]:
-                raise LedgerError(
-                    f"{file}: is not what the ledger has of slot {slot}, which was drawn twice or "
-                    "changed. Restore a newer backup of the ledger"
-                )
+                raise _drawn_twice(str(file), slot)
             continue
         if slot != len(known) + len(texts) + 1:
             raise LedgerError(
@@ -177,6 +177,13 @@ def _adopt(
 
 def _is_true(running: Running, release: Release, after: State | PersonalState) -> bool:
     return running.ledger.committed(release, after.last_secret)
+
+
+def _drawn_twice(what: str, slot: int) -> LedgerError:
+    return LedgerError(
+        f"{what}: is not what the ledger has of slot {slot}, which was drawn twice or changed. "
+        "Restore a newer backup of the ledger"
+    )
 
 
 def _released_meanwhile(slot: int) -> LedgerError:
