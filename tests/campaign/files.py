@@ -49,6 +49,7 @@ queries = "prefix"
 
 [ledger]
 location = "{location}"
+{witness}
 """
 
 
@@ -59,6 +60,7 @@ def write_campaign(
     engine: str = "duckdb",
     options: str = "threads = 1",
     location: str = "ledger.sqlite",
+    witness: str | None = None,
     privacy: str = "",
     model: str = "uniform",
     conversions_per_slot: int = 12,
@@ -86,6 +88,8 @@ def write_campaign(
     conversions = {**columns, "timestamp": pa.array([moment for _, moment, _ in moments], zone)}
     pq.write_table(pa.table(impressions), directory / "impressions.parquet")
     pq.write_table(pa.table(conversions), directory / "conversions.parquet")
+    if witness is not None and "://" not in witness:
+        (directory / witness).parent.mkdir(exist_ok=True)
     file = directory / "spring.toml"
     file.write_text(
         CAMPAIGN.format(
@@ -94,6 +98,7 @@ def write_campaign(
             engine=engine,
             options=options,
             location=location,
+            witness="" if witness is None else f'witness = "{witness}"',
             privacy=privacy,
             model=model,
         )

@@ -27,10 +27,10 @@ from adsbpc.model import Fit, load_spec
 from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.privacy import COUNT_UNITS
 from tests.campaign.files import PERSONAL, edit, published, stored, write_campaign
+from tests.campaign.onlooker import Onlooker
 from tests.campaign.test_kills import lines_of
 from tests.campaign.test_races import race
 from tests.campaign.victims import Point, die_at, victim
-from tests.campaign.witness import Witness
 from tests.conftest import SPARK_OPTIONS
 from tests.mechanisms.recording import RecordingRandomness
 
@@ -195,12 +195,12 @@ def test_killed_at_every_line_of_a_fit(tmp_path: Path) -> None:
 
     def die(number: int, point: Point) -> None:
         file = copy(str(number))
-        witness = Witness(file, "ledger.sqlite")
+        onlooker = Onlooker(file, "ledger.sqlite")
         process = victim(die_at, file, 2, point)
         process.join()
-        assert witness.look() == 1
-        witness.finish(3)
-        assert sum(json.loads(text)["fit"] is not None for text in witness.seen) == 1
+        assert onlooker.look() == 1
+        onlooker.finish(3)
+        assert sum(json.loads(text)["fit"] is not None for text in onlooker.seen) == 1
         shutil.rmtree(file.parent)
 
     for number, point in enumerate(points):

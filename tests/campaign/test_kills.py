@@ -17,6 +17,7 @@ from adsbpc import Campaign
 from adsbpc.campaign import release_slot
 from tests.campaign.book_files import FILES, Rows, committed, kept, rows_of, slot_folder
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
+from tests.campaign.onlooker import Onlooker
 from tests.campaign.victims import (
     Point,
     die_after_writing,
@@ -26,7 +27,6 @@ from tests.campaign.victims import (
     trace_release,
     victim,
 )
-from tests.campaign.witness import Witness
 
 RANDOM_KILLS = 200
 SLOTS = 700
@@ -49,30 +49,33 @@ def lines_of(file: Path, slot: int) -> list[Point]:
 
 def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
     """At each line a process dies, and the next one goes on from what it left."""
-    file = write_campaign(tmp_path, SLOTS, "1h", conversions_per_slot=2)
+    witness = "elsewhere/witness.json"
+    file = write_campaign(tmp_path, SLOTS, "1h", witness=witness, conversions_per_slot=2)
     points = lines_of(file, 1)
-    witness = Witness(file, "ledger.sqlite")
-    assert witness.look() == 1
+    # Also between the commit and the witness, and between the witness and the file.
+    assert {Path(name).name for name, _ in points} >= {"ledger.py", "marks.py", "published.py"}
+    onlooker = Onlooker(file, "ledger.sqlite")
+    assert onlooker.look() == 1
     assert len(points) > 150
     only_at_first = []
     for point in points:
-        slot = witness.look() + 1
+        slot = onlooker.look() + 1
         process = victim(die_at, file, slot, point)
         process.join()
         assert process.exitcode in (-signal.SIGKILL, 0), point
         if process.exitcode == 0:
             only_at_first.append(point)
-    witness.finish(witness.look() + 1)
+    onlooker.finish(onlooker.look() + 1)
     # Lines that only the first release of a campaign runs: a fresh folder for each.
     assert len(only_at_first) > 20
     for number, point in enumerate(only_at_first):
-        first = write_campaign(tmp_path / str(number), 3, conversions_per_slot=2)
+        first = write_campaign(tmp_path / str(number), 3, witness=witness, conversions_per_slot=2)
         process = victim(die_at, first, 1, point)
         process.join()
         assert process.exitcode == -signal.SIGKILL, point
-        witness = Witness(first, "ledger.sqlite")
-        witness.look()
-        witness.finish(1)
+        onlooker = Onlooker(first, "ledger.sqlite")
+        onlooker.look()
+        onlooker.finish(1)
 
 
 class WithBooks:
@@ -105,13 +108,13 @@ class WithBooks:
     def kill(self, started: bool, name: str, target: Any, where: Any) -> int:
         """Let a process die, look, go on; how many slots it had committed."""
         file = self.copy(started, name)
-        witness = Witness(file, "ledger.sqlite")
-        before = witness.look()
+        onlooker = Onlooker(file, "ledger.sqlite")
+        before = onlooker.look()
         process = victim(target, file, before + 1, where)
         process.join()
         assert process.exitcode == -signal.SIGKILL, where
-        found = witness.look()
-        witness.finish(found + 1)
+        found = onlooker.look()
+        onlooker.finish(found + 1)
         assert kept(file.parent) == self.kept[: found + 1], where
         folders = committed(file.parent)
         assert rows_of(folders[-1]) == self.expected[found], where
@@ -182,12 +185,12 @@ def test_killed_at_random_times(
         privacy=privacy,
         conversions_per_slot=2,
     )
-    witness, chance = Witness(file, location), random.Random(database)
+    onlooker, chance = Onlooker(file, location), random.Random(database)
     advanced, died = 0, 0
     # Kills spread over about two releases, however fast the machine is.
     reach = measured = 2 * seconds_of_a_release(file)
     for _ in range(kills):
-        before = witness.look()
+        before = onlooker.look()
         ready = multiprocessing.get_context("forkserver").Event()
         process = victim(release_everything, file, ready)
         assert ready.wait(60)
@@ -195,11 +198,11 @@ def test_killed_at_random_times(
         process.kill()
         process.join()
         died += process.exitcode == -signal.SIGKILL
-        grown = witness.look() > before
+        grown = onlooker.look() > before
         advanced += grown
         # However busy the machine is by now, one kill in three comes after a commit.
         reach = min(10 * measured, reach * (0.7 if grown else 1.2))
     assert died == kills
     # The kills hit releases at work, not only processes that were starting.
     assert kills // 10 < advanced
-    witness.finish(witness.look() + 1)
+    onlooker.finish(onlooker.look() + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.errors import LedgerError
-from tests.campaign.files import edit, published, write_campaign
+from tests.campaign.files import edit, published, stored, write_campaign
 
 
 @pytest.fixture
@@ -124,6 +124,45 @@ def test_a_changed_amount_stops_releases(file: Path) -> None:
         connection.execute("UPDATE adsbpc_entries SET pico_rho = 0 WHERE kind = 'charge'")
     with pytest.raises(LedgerError, match="Release nothing more"):
         Campaign.load(file).release()
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("scope", "add-remove", "substitute"),
+        ("campaign", '"slot_pico_rho": [', '"slot_pico_rho": [1, '),
+        ("state", '"up": [', '"up": [1'),
+        ("state", '"secret"', '"Secret"'),
+        ("release", '"values":[', '"values":[1'),
+    ],
+)
+def test_a_changed_body_stops_releases(kind: str, before: str, after: str, tmp_path: Path) -> None:
+    """Whatever is read goes on from what was written, or not at all."""
+    section = "[privacy.adsbpc]\nbounds = 'svt'\nquantile_slots = 1"
+    file = write_campaign(tmp_path, privacy=section)
+    Campaign.load(file).release(through="2026-03-03")
+    spent = Campaign.load(file).status().campaign_budget.spent_pico_rho
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection, connection:
+        connection.execute("DROP TRIGGER adsbpc_entries_no_update")
+        changed = connection.execute(
+            "UPDATE adsbpc_entries SET body = replace(body, ?, ?)"
+            " WHERE kind = ? AND body LIKE '%' || ? || '%'"
+            " AND position = (SELECT max(position) FROM adsbpc_entries WHERE kind = ?)",
+            (before, after, kind, before, kind),
+        ).rowcount
+        assert changed == 1
+    published_before = published(tmp_path)
+    message = rf"\({kind}.* is not what was written\. Release nothing more"
+    # The next slot goes on from state, and looks at no release.
+    for slot in (None,) if kind == "release" else (None, 4):
+        with pytest.raises(LedgerError, match=message):
+            Campaign.load(file).release(slot)
+    assert len(stored(tmp_path / "ledger.sqlite")) == 3
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        charged = "SELECT sum(pico_rho) FROM adsbpc_entries WHERE kind = 'charge'"
+        assert connection.execute(charged).fetchone() == (spent,)
+    assert published(tmp_path) == published_before
+    assert "is not what was written" in str(Campaign.load(file).verify().problem)
 
 
 def test_a_mark_that_cannot_be_read_is_refused(file: Path) -> None:

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,8 +20,9 @@ from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalState, State
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
-from adsbpc.privacy import SecureRandomness, SeededRandomness
-from tests.campaign.files import edit, published, stored, write_campaign
+from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
+from adsbpc.privacy.randomness import Integers
+from tests.campaign.files import PERSONAL, edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
 
 
@@ -208,12 +210,36 @@ def test_through_an_hour(tmp_path: Path) -> None:
     assert campaign.due(through="2026-03-01T03:30+01:00") == range(1, 4)
 
 
-def test_seeded_noise_never_reaches_the_ledger(file: Path) -> None:
+class Pretender(SeededRandomness):
+    """Says of itself what the ledger wants to hear."""
+
+    source = "opendp"
+
+
+class Subclass(SecureRandomness):
+    """Secure but for one sampler."""
+
+    def gaussian(self, scale: float, size: int) -> Integers:
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.mark.parametrize("privacy", ["", PERSONAL], ids=["adsbpc", "personal-budget"])
+@pytest.mark.parametrize(
+    "randomness",
+    [SeededRandomness(1), Pretender(1), Subclass()],
+    ids=lambda each: type(each).__name__,
+)
+def test_other_noise_never_reaches_the_ledger(
+    randomness: Randomness, privacy: str, tmp_path: Path
+) -> None:
+    """A source is known by its type, whatever it says and whatever it is derived from."""
+    file = write_campaign(tmp_path, privacy=privacy)
     spec = load_spec(file)
     ledger = Ledger(spec.ledger.location, spec.directory)
     running, engine = start(spec, ledger), open_test_engine("duckdb")
-    with pytest.raises(LedgerError, match="which hides nobody"):
-        release_slot(running, 1, lambda: engine, SeededRandomness(1))
+    name = type(randomness).__name__
+    with pytest.raises(LedgerError, match=rf"came from '[a-z_.]*{name}', which hides nobody"):
+        release_slot(running, 1, lambda: engine, randomness)
     engine.close()
     assert not ledger.exists()
     assert published(file.parent) == {}

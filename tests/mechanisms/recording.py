@@ -14,8 +14,6 @@ class RecordingRandomness:
     """Returns the noise that a script gives for (kind, scale, how many draws of it came before);
     no noise without a script."""
 
-    source = "recording"
-
     def __init__(self, script: Callable[[str, float, int], int] | None = None) -> None:
         self.draws: list[tuple[str, float]] = []
         self._script = script or (lambda kind, scale, before: 0)

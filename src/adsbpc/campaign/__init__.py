@@ -4,6 +4,7 @@ from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
 from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
 from adsbpc.campaign.plan import ExpectedError, FurtherModel, Plan, PlannedFit, plan
 from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
+from adsbpc.campaign.restore import Restored
 
 __all__ = [
     "Campaign",
@@ -14,6 +15,7 @@ __all__ = [
     "Rehearsal",
     "Released",
     "Releases",
+    "Restored",
     "Running",
     "Status",
     "attribute",

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, TypeGuard
 from uuid import uuid4
 
-from adsbpc.campaign.published import folder_name, sync_folder
+from adsbpc.campaign.published import folder_name
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
 from adsbpc.errors import EngineError, LedgerError
+from adsbpc.ledger.durable import sync_folder
 from adsbpc.model import CampaignSpec
 
 FOLDER = "adsbpc-books"

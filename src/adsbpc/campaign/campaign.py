@@ -1,4 +1,5 @@
-"""A campaign and its four verbs: plan, release, status, report. The command line is a front of it.
+"""A campaign and its verbs: plan, release, restore, status, report. The command line is a
+front of it.
 
 campaign = Campaign.load("spring.toml")
 campaign.plan()
@@ -8,8 +9,8 @@ campaign.report().to_pandas()
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
@@ -24,6 +25,7 @@ from adsbpc.campaign.plan import Plan, plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
 from adsbpc.campaign.release import Released, Releases, release_slot, start
+from adsbpc.campaign.restore import Restored, restore
 from adsbpc.engines import Engine, open_engine
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Verification
@@ -130,7 +132,26 @@ class Campaign:
         if not wanted:
             return
         running = start(self.spec, self._ledger)
+        running.published.mark()
+        with self._engine(running.ledger) as engine:
+            for number in wanted:
+                released = release_slot(running, number, engine, SecureRandomness())
+                if running.opening is not None:
+                    running = start(self.spec, self._ledger)
+                yield released
+
+    def restore(self, releases: str | Path | None = None) -> Restored:
+        """Go on from releases that were published and that the ledger, restored from a backup, has
+        lost: nothing is drawn. They are taken from a folder, the campaign's own if left out."""
+        ledger = self._ledger
+        with self._engine(ledger) as engine:
+            return restore(self.spec, ledger, None if releases is None else Path(releases), engine)
+
+    @contextmanager
+    def _engine(self, ledger: Ledger) -> Iterator[Callable[[], Engine]]:
+        """An engine that is opened when it is first asked for; at the end the ledger is sealed."""
         with ExitStack() as stack:
+            stack.callback(ledger.seal)
 
             @cache
             def engine() -> Engine:
@@ -138,12 +159,7 @@ class Campaign:
                 stack.callback(opened.close)
                 return opened
 
-            stack.callback(running.ledger.seal)
-            for number in wanted:
-                released = release_slot(running, number, engine, SecureRandomness())
-                if running.opening is not None:
-                    running = start(self.spec, self._ledger)
-                yield released
+            yield engine
 
     def fit(self) -> Fit | None:
         """The public parameters that conversions are attributed with; None before they are there,

@@ -126,6 +126,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         with suppress(SourceError):
             kept |= {Path(file).resolve() for file in holdout_source(spec, fit.holdout).files}
     kept |= {file.resolve() for file in declared_files(spec)}
+    if spec.ledger.witness is not None:
+        kept.add((spec.directory / spec.ledger.witness).resolve())
     ledger = (spec.directory / spec.ledger.location).resolve()
     kept_folders = [
         (spec.directory / folder).resolve() for folder in (published.FOLDER, book_folder.FOLDER)

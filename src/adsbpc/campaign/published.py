@@ -1,80 +1,164 @@
 """The folder beside a campaign file that holds what was published, and how far the ledger was then.
 
 A ledger that was lost, rolled back, forked or swapped for another would refund budget. What was
-published is out, so this folder is compared with the ledger before anything is released or shown.
+published is out, so this folder, and the witness where there is one, are compared with the ledger
+before anything is released or shown.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
-from uuid import uuid4
 
 from adsbpc.errors import LedgerError
-from adsbpc.ledger import Head, Ledger
-from adsbpc.model import CampaignSpec
+from adsbpc.ledger import Head, Ledger, Mark, MarkFile, MarkPlace, MarkTable
+from adsbpc.ledger.durable import write_durably
+from adsbpc.model import CampaignSpec, Release
 
 FOLDER = "adsbpc-releases"
 _MARK = "ledger.json"
 _LONGEST_NAME = 120
+_NOTHING = Head(0, "")
 
 
 class Published:
     """`adsbpc-releases/<scope>/ledger.json` and `.../<campaign>/0001.json`, one file a slot.
 
-    The mark is the newest entry that the scope's ledger had when something of the scope was last
-    shown, by any campaign of this folder.
+    The mark is what the scope's ledger held when something of the scope was last shown, by any
+    campaign of this folder; a witness has the same mark in another place.
     """
 
     def __init__(self, spec: CampaignSpec, ledger: Ledger) -> None:
-        self._scope, self._ledger = spec.campaign.scope, ledger
-        self._mark = spec.directory / FOLDER / folder_name(self._scope) / _MARK
-        self.folder = self._mark.parent / folder_name(spec.campaign.name)
+        self._scope, self._campaign, self._ledger = spec.campaign.scope, spec.campaign.name, ledger
+        folder = spec.directory / FOLDER / folder_name(self._scope)
+        self.folder = folder / folder_name(self._campaign)
+        # The witness first: what it has noted may be published, whatever becomes of this folder.
+        self._places = [*_witnesses(spec), MarkFile(folder / _MARK, self._scope)]
 
     def check(self) -> None:
-        """Refuse a ledger that does not know what was published here."""
-        marked = self._marked()
-        if marked is None:
-            return
-        if not self._ledger.exists() or self._ledger.scope(self._scope) is None:
+        """Refuse a ledger that does not know what was published here, or what a witness knows."""
+        marks, texts, standing = self._seen()
+        for where, marked in marks.items():
+            self._compare(where, marked, standing)
+        behind = self._behind(texts, standing)
+        if behind:
             raise LedgerError(
-                f"{self._mark}: budget of scope {self._scope!r} was spent, but ledger "
-                f"{self._ledger.where} has no such scope. {_LOST}"
+                f"{self.folder}: holds releases that are not in ledger {self._ledger.where}: "
+                f"{named_slots({self._campaign: behind})}. {_BEHIND}"
             )
-        if not self._ledger.holds(self._scope, marked):
-            raise LedgerError(
-                f"{self._mark}: something was published when the ledger of scope {self._scope!r} "
-                f"had {marked.position} entries, and ledger {self._ledger.where} is older than "
-                f"that, or another one. {_LOST}"
-            )
+
+    def _seen(self) -> tuple[dict[str, Mark], dict[int, str], Mark | None]:
+        """Marks by place, files by slot, and what the ledger holds. That is asked last: what
+        another process publishes meanwhile is in the ledger before it is anywhere else."""
+        marks = {place.where: place.read() for place in self._places}
+        texts = {slot: text_of(file) for slot, file in release_files(self.folder).items()}
+        found = {where: mark for where, mark in marks.items() if mark is not None}
+        return found, texts, self._ledger.mark(self._scope)
 
     def mark(self) -> None:
         """Note how far the ledger is, before anything of it is published or shown."""
-        marked, head = self._marked(), self._ledger.head(self._scope)
-        if marked is None or marked.position < head.position:
-            note = {"scope": self._scope, "position": head.position, "hash": head.hash}
-            _write_durably(self._mark, json.dumps(note, indent=2) + "\n")
+        head = self._ledger.head(self._scope) if self._ledger.exists() else _NOTHING
+        for place in self._places:
+            marked = place.read()
+            if head != (_NOTHING if marked is None else marked.head):
+                place.renew(partial(self._renewed, place.where))
+
+    def _renewed(self, where: str, marked: Mark | None) -> Mark | None:
+        """What the ledger holds now, under the lock of the place: nobody has noted more since."""
+        standing = self._ledger.mark(self._scope)
+        if marked is not None:
+            self._compare(where, marked, standing)
+        return standing
+
+    def _compare(self, where: str, marked: Mark, standing: Mark | None) -> None:
+        """Refuse a ledger that holds less than the mark. It need not be the same entries: one that
+        was restored from a backup, and went on from what was published, has others."""
+        if standing is None:
+            raise LedgerError(
+                f"{where}: budget of scope {self._scope!r} was spent, but ledger "
+                f"{self._ledger.where} has no such scope. {_LOST}"
+            )
+        if self._ledger.holds(self._scope, marked.head):
+            return
+        lost = marked.lost_in(standing)
+        if marked.identity == standing.identity:
+            if not lost and standing.pico_rho >= marked.pico_rho:
+                return
+            to_do = _BEHIND
+        else:
+            to_do = _LOST
+        missing = f" Not in it: {named_slots(lost)}." if lost else ""
+        raise LedgerError(
+            f"{where}: something was published when the ledger of scope {self._scope!r} had "
+            f"{marked.head.position} entries, and ledger {self._ledger.where} is older than that, "
+            f"or another one.{missing} {to_do}"
+        )
+
+    def _behind(self, texts: Mapping[int, str], standing: Mark | None) -> list[int]:
+        """Slots whose files were published from a ledger that went further than this one, or
+        another way."""
+        hashes = () if standing is None else standing.campaigns.get(self._campaign, ())
+        found = []
+        for slot, text in texts.items():
+            if hashes[slot - 1 : slot] == (sha256(text.encode()).hexdigest(),):
+                continue
+            if slot > len(hashes) or not self._holds_entry_of(text):
+                found.append(slot)
+        return found
+
+    def _holds_entry_of(self, text: str) -> bool:
+        """Whether a file that is not what the ledger has was at least changed from it."""
+        try:
+            carried = Release.from_text(text).ledger
+        except ValueError:
+            return True
+        return carried is not None and self._ledger.holds(
+            self._scope, Head(carried.position, carried.hash)
+        )
 
     def publish(self, slot: int, text: str) -> None:
         """Write a committed release; one that is there already must be the same."""
-        file = self._file(slot)
-        if not file.exists():
+        if not self.file(slot).exists():
             self.mark()
-            _write_durably(file, text)
-        elif file.read_text(encoding="utf-8") != text:
+        self.give_back(slot, text)
+
+    def give_back(self, slot: int, text: str) -> None:
+        """The same for a release that was published before, whatever the marks say by now."""
+        file = self.file(slot)
+        if not file.exists():
+            write_durably(file, text)
+        elif text_of(file) != text:
             raise LedgerError(self._differs(file))
+
+    def lost(self) -> dict[str, list[int]]:
+        """Slots that were published and are not in the ledger, by campaign, as far as it is known
+        here."""
+        marks, texts, standing = self._seen()
+        found = {self._campaign: self._behind(texts, standing)}
+        for marked in marks.values():
+            there = Mark(self._scope, _NOTHING) if standing is None else standing
+            for campaign, slots in marked.lost_in(there).items():
+                found[campaign] = sorted({*found.get(campaign, []), *slots})
+        return {campaign: slots for campaign, slots in found.items() if slots}
+
+    def hashes(self) -> list[tuple[str, ...]]:
+        """What each mark of this very scope knows of the campaign's releases, in the order of
+        slots."""
+        marks, _, standing = self._seen()
+        return [
+            marked.campaigns.get(self._campaign, ())
+            for marked in marks.values()
+            if standing is not None and marked.identity == standing.identity
+        ]
 
     def problem(self, texts: list[str]) -> str | None:
         """What of the published files is not in the ledger, if anything."""
-        for file in sorted(self.folder.glob("*.json")):
-            slot = int(file.stem) if file.stem.isdecimal() else 0
-            if slot > len(texts):
-                return f"{file}: was published, but the ledger ends at slot {len(texts)}. {_LOST}"
-            if slot and file.read_text(encoding="utf-8") != texts[slot - 1]:
+        for slot, file in release_files(self.folder).items():
+            if texts[slot - 1 : slot] != [text_of(file)]:
                 return self._differs(file)
         return None
 
@@ -84,19 +168,7 @@ class Published:
             "changed, and restore it from a backup"
         )
 
-    def _marked(self) -> Head | None:
-        try:
-            note = json.loads(self._mark.read_text(encoding="utf-8"))
-            return Head(int(note["position"]), str(note["hash"]))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise LedgerError(
-                f"{self._mark}: cannot be read ({error}). It says how far the ledger of this scope "
-                "is: restore it from a backup"
-            ) from None
-
-    def _file(self, slot: int) -> Path:
+    def file(self, slot: int) -> Path:
         return self.folder / f"{slot:04d}.json"
 
 
@@ -105,6 +177,57 @@ _LOST = (
     "back. If it is lost for good, measure these people no more, or under a new scope whose budget "
     "you can defend beside the old one"
 )
+_BEHIND = (
+    "Nothing was drawn or charged. Restore a newer backup of the ledger, or hand back the release "
+    "files of these slots: adsbpc restore FILE --releases FOLDER"
+)
+
+
+def _witnesses(spec: CampaignSpec) -> list[MarkPlace]:
+    """The second place for the mark, if the campaign has one."""
+    witness, scope = spec.ledger.witness, spec.campaign.scope
+    if witness is None:
+        return []
+    if "://" in witness:
+        return [MarkTable(witness, scope)]
+    path = spec.directory / witness
+    # A missing witness is made, so a disk that is not there must not look like one.
+    if not path.parent.is_dir():
+        raise LedgerError(
+            f"[ledger] witness = {witness!r}: the folder {path.parent} does not exist. Mount the "
+            "disk that it is on, or create it"
+        )
+    return [MarkFile(path, scope)]
+
+
+def named_slots(lost: Mapping[str, Sequence[int]]) -> str:
+    """Slots by campaign, in words."""
+    return "; ".join(
+        f"campaign {campaign!r}, {_in_words(slots)}: {'count' if slots[1:] else 'counts'} as spent"
+        for campaign, slots in lost.items()
+    )
+
+
+def _in_words(slots: Sequence[int]) -> str:
+    runs = []
+    for _, run in groupby(enumerate(slots), key=lambda each: each[1] - each[0]):
+        first, *rest = (slot for _, slot in run)
+        runs.append(f"{first} to {rest[-1]}" if rest else str(first))
+    return f"slot{'s' if slots[1:] else ''} {', '.join(runs)}"
+
+
+def release_files(folder: Path) -> dict[int, Path]:
+    """The files of releases in a folder, by slot, in order."""
+    files = [file for file in folder.glob("*.json") if file.stem.isdecimal()]
+    return {int(file.stem): file for file in sorted(files, key=lambda file: int(file.stem))}
+
+
+def text_of(file: Path) -> str:
+    """Byte for byte; line ends are not translated."""
+    try:
+        return file.read_bytes().decode()
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{file}: cannot be read ({error}). Restore it from a backup") from None
 
 
 def folder_name(name: str) -> str:
@@ -113,34 +236,3 @@ def folder_name(name: str) -> str:
     if len(quoted) <= _LONGEST_NAME:
         return quoted
     return f"{quoted[:_LONGEST_NAME]}-{sha256(name.encode()).hexdigest()[:16]}"
-
-
-def _write_durably(path: Path, text: str) -> None:
-    """Whole or not at all, and on the disk when this returns."""
-    # A name of its own: processes in different containers may share a number.
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}.unfinished")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        # The file's folder, and those above it that may be new.
-        for folder in (path.parent, *path.parent.parents[:3]):
-            sync_folder(folder)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise LedgerError(
-            f"{path}: cannot be written ({error.strerror or error}). Free space or give rights, "
-            "and run the same command again: what was committed is returned as it was"
-        ) from None
-
-
-def sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import accounted, attribute, contributed
@@ -18,6 +18,7 @@ from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit
 from adsbpc.campaign.planning import plan_again, plan_anew, stored_plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
+from adsbpc.contributions import Accounts
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
@@ -133,9 +134,15 @@ class Running:
 
 
 def start(spec: CampaignSpec, ledger: Ledger) -> Running:
-    """Hold the file to what the ledger says of the campaign, or plan a campaign that is new."""
+    """Hold the ledger to what was published, and the file to what the ledger says of the campaign;
+    plan a campaign that is new."""
     published = Published(spec, ledger)
     published.check()
+    return take_up(spec, ledger, published)
+
+
+def take_up(spec: CampaignSpec, ledger: Ledger, published: Published) -> Running:
+    """The same from a ledger that may be behind what was published."""
     guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
     scope_limit = None if limit is None else exact_rho(limit)
     record = None
@@ -186,31 +193,46 @@ def release_slot(
 
     # 4. and 5. Contributions on the integer grid; what is kept of them for every publisher of the
     # public list; noise.
-    drawn, step = _draw(running, state, engine(), randomness)
+    drawn, step, secret = _draw(running, state, engine(), randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    text, ours = ledger.commit(_release(running, drawn, fit, made), step, running.opening)
+    release = _release(running, drawn, fit, made)
+    text, ours = ledger.commit(release, step, running.opening, secret)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 
 
 def _draw(
     running: Running, state: State | PersonalState, engine: Engine, randomness: Randomness
-) -> tuple[SlotRelease, dict[str, Any]]:
-    """What is released of the slot, and what the ledger keeps of the mechanism's state."""
-    spec, mechanism = running.spec, running.mechanism
+) -> tuple[SlotRelease, dict[str, Any], Any]:
+    """What is released of the slot, what the ledger keeps of the mechanism's state, and what of
+    that is secret."""
+    mechanism = running.mechanism
     if isinstance(mechanism, AdsBPC):
         assert isinstance(state, State)
-        with contributed(spec, engine) as contributions:
+        with contributed(running.spec, engine) as contributions:
             drawn, bounded = mechanism.release(state, contributions, randomness)
-        return drawn, bounded.last_step()
+        return drawn, bounded.last_step(), bounded.last_secret
     assert isinstance(state, PersonalState)
-    folder = BookFolder(spec)
+    (drawn, personal), books = keep_books(
+        running, engine, lambda accounts: mechanism.release(state, accounts, randomness)
+    )
+    return drawn, {**personal.last_step(), "books": books}, personal.last_secret
+
+
+Found = TypeVar("Found")
+
+
+def keep_books(
+    running: Running, engine: Engine, admit: Callable[[Accounts], Found]
+) -> tuple[Found, dict[str, Any]]:
+    """Admit people of the next slot, and bring its new books onto the disk; also returns what the
+    ledger keeps of them. If anything fails they are gone."""
+    folder = BookFolder(running.spec)
     with folder.attempt(running.steps) as books:
-        with accounted(spec, engine, books) as accounts:
-            drawn, personal = mechanism.release(state, accounts, randomness)
-        sealed = folder.seal(books.new)
-    return drawn, {**personal.last_step(), "books": sealed}
+        with accounted(running.spec, engine, books) as accounts:
+            found = admit(accounts)
+        return found, folder.seal(books.new)
 
 
 def _release(

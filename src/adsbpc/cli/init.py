@@ -43,6 +43,8 @@ queries = "prefix"             # running totals; "sliding" with window = 7, "slo
 
 [ledger]
 location = "adsbpc-ledger.sqlite"             # or "postgresql://host/database"
+# witness = "/another-disk/adsbpc/witness.json"    # or "postgresql://..."; shows if a backup of the
+                               # ledger is put back that is older than what was published
 """
 
 

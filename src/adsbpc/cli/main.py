@@ -119,6 +119,39 @@ def release(
 
 
 @app.command()
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="The campaign file (TOML).")
+    ] = None,
+    releases: Annotated[
+        Path | None,
+        typer.Option(
+            "--releases",
+            metavar="FOLDER",
+            help="Where the release files are; the campaign's own in adsbpc-releases if left out.",
+        ),
+    ] = None,
+    config: service_commands.SettingsFile = None,
+    campaign: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="In place of FILE: a campaign of the service; stop it first."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on from published releases that a restored ledger lacks.
+
+    After a backup of the ledger was put back, everything is refused that would draw again what
+    people have seen. This hands the release files back: nothing is drawn, and what they cost is
+    charged as it was.
+    """
+    from adsbpc.cli.restore import run
+
+    run(file, releases, config, campaign, as_json)
+
+
+@app.command()
 def status(
     file: CampaignFile,
     verify: Annotated[

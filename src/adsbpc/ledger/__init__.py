@@ -1,6 +1,7 @@
 """Durable scopes, charges, releases and secret mechanism state, in SQLite or PostgreSQL."""
 
 from adsbpc.ledger.ledger import Ledger
+from adsbpc.ledger.marks import Mark, MarkFile, MarkPlace, MarkTable
 from adsbpc.ledger.records import (
     CampaignRecord,
     Head,
@@ -14,6 +15,10 @@ __all__ = [
     "CampaignRecord",
     "Head",
     "Ledger",
+    "Mark",
+    "MarkFile",
+    "MarkPlace",
+    "MarkTable",
     "Opening",
     "ScopeRecord",
     "StoredPlan",

@@ -4,7 +4,7 @@
     scope     limit of the scope   what the scope promises, with a nonce that makes it unique
     campaign  reserved for it      the promise of the campaign file, the budgets of its slots
     charge    charged              (the part that it was for is in `part`)
-    state                          what the slot adds to the mechanism's state: SECRET
+    state                          what the slot adds to the mechanism's state, with a nonce: SECRET
     release                        what was published, byte for byte
 
 Rows are only ever added.

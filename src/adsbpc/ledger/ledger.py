@@ -8,18 +8,22 @@ whose noise came from a seed.
 from __future__ import annotations
 
 import json
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Row, func, select
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import rows
 from adsbpc.ledger.database import Database
 from adsbpc.ledger.entries import Entry, entries, hash_of
+from adsbpc.ledger.marks import Mark
+from adsbpc.ledger.provenance import carrying_text, is_committed, is_sealed
 from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
 from adsbpc.ledger.seal import broken_seal, write_seal
 from adsbpc.model import Budget, Guarantee, Release
@@ -70,11 +74,15 @@ class Ledger:
 
     def releases(self, scope: str, campaign: str) -> list[str]:
         """All stored releases in order."""
-        return self._bodies(scope, campaign, "release")
+        return [rows.body_of(row) for row in self._rows(scope, campaign, "release")]
 
     def steps(self, scope: str, campaign: str, after: int = 0) -> list[dict[str, Any]]:
         """SECRET: what each slot after one added to the mechanism's state, in order."""
-        return [rows.content_of(body) for body in self._bodies(scope, campaign, "state", after)]
+        found = [rows.content_of(row) for row in self._rows(scope, campaign, "state", after)]
+        for step in found:
+            # Of the entry, not of the step; earlier versions wrote none.
+            step.pop("nonce", None)
+        return found
 
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
@@ -93,12 +101,30 @@ class Ledger:
         with self._database.reading() as connection:
             return connection.execute(wanted).scalar_one_or_none() == head.hash
 
-    def _bodies(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[str]:
-        wanted = rows.entries_of(scope, kind, entries.c.body).where(
+    def mark(self, scope: str) -> Mark | None:
+        """What the world may have seen of a scope by now; None if there is no such scope."""
+        if not self.exists():
+            return None
+        with self._database.reading() as connection:
+            return rows.mark_of(connection, scope)
+
+    def sealed(self, scope: str, text: str) -> bool:
+        """Whether this ledger once wrote a release, byte for byte, even if it was rolled back
+        since."""
+        with self._database.reading() as connection:
+            return is_sealed(text, rows.scope_key(connection, scope))
+
+    def committed(self, release: Release, secret: Any) -> bool:
+        """Whether a release that this ledger once wrote left exactly this secret state."""
+        with self._database.reading() as connection:
+            return is_committed(release, rows.scope_key(connection, release.scope), secret)
+
+    def _rows(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[Row[Any]]:
+        wanted = rows.bodies_of(scope, kind).where(
             entries.c.campaign == campaign, entries.c.slot > after
         )
         with self._database.reading() as connection:
-            return list(connection.execute(wanted.order_by(entries.c.slot)).scalars())
+            return list(connection.execute(wanted.order_by(entries.c.slot)).all())
 
     # ---- what is added -------------------------------------------------------------------------
 
@@ -117,14 +143,41 @@ class Ledger:
             rows.check_fits(opening, 0, opening.limit)
 
     def commit(
-        self, release: Release, step: dict[str, Any], opening: Opening | None = None
+        self,
+        release: Release,
+        step: dict[str, Any],
+        opening: Opening | None = None,
+        secret: Any = None,
     ) -> tuple[str, bool]:
         """Charge a slot and keep its state and its release, all or nothing; with the first slot,
-        open the scope and the campaign.
+        open the scope and the campaign. The release comes to carry how far the ledger is, and a
+        commitment to what it leaves `secret` of the state.
 
         Returns the release that stands, and whether it is this one: of several processes that
         release a slot, the first to commit wins and the others return its release.
         """
+
+        def text(connection: Connection) -> str:
+            head = rows.head_of(connection, release.scope)
+            key = rows.scope_key(connection, release.scope)
+            return carrying_text(release, head, key, secret)
+
+        return self._add(release, step, opening, text)
+
+    def adopt(
+        self, text: str, step: dict[str, Any], opening: Opening | None = None
+    ) -> tuple[str, bool]:
+        """The same for a release that was published before, whose bytes stay as they are."""
+        return self._add(Release.from_text(text), step, opening, lambda _: text)
+
+    def _add(
+        self,
+        release: Release,
+        step: dict[str, Any],
+        opening: Opening | None,
+        text_of: Callable[[Connection], str],
+    ) -> tuple[str, bool]:
+        """`text_of` is asked when everything that comes before the release is there."""
         scope, campaign, slot = release.scope, release.campaign, release.slot
         if release.randomness != _TRUSTED_RANDOMNESS:
             raise LedgerError(
@@ -150,9 +203,12 @@ class Ledger:
                     connection, scope, "charge",
                     campaign=campaign, slot=slot, part=charge.part, pico_rho=charge.pico_rho,
                 )  # fmt: skip
-            text = release.to_text()
-            for kind, body in (("state", json.dumps(step)), ("release", text)):
-                rows.append(connection, scope, kind, campaign=campaign, slot=slot, body=body)
+            # Hashes of entries are published: without a nonce, secrets of which there are few
+            # could be guessed and compared.
+            state = json.dumps({**step, "nonce": secrets.token_hex(32)})
+            rows.append(connection, scope, "state", campaign=campaign, slot=slot, body=state)
+            text = text_of(connection)
+            rows.append(connection, scope, "release", campaign=campaign, slot=slot, body=text)
             return text, True
 
     # ---- whether it was changed ----------------------------------------------------------------

@@ -6,13 +6,15 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Connection, Row, Select, func, insert, select
 
 from adsbpc.errors import BudgetError, LedgerError
 from adsbpc.ledger.entries import Entry, entries, hash_of
+from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, StoredPlan
 from adsbpc.model import PICO_RHO, Budget, Guarantee, Release
 
@@ -21,9 +23,28 @@ def entries_of(scope: str, kind: str, *columns: Any) -> Select[Any]:
     return select(*columns).where(entries.c.scope == scope, entries.c.kind == kind)
 
 
-def content_of(body: str) -> dict[str, Any]:
+def bodies_of(scope: str, kind: str) -> Select[Any]:
+    """Whole rows, for `body_of`."""
+    return entries_of(scope, kind, *entries.columns)
+
+
+def body_of(row: Row[Any]) -> str:
+    """The body of an entry, if it is what was written: nothing goes on from another."""
+    if hash_of(row.body) != row.body_hash:
+        named = {"scope": f"scope {row.scope!r}", "campaign": f"campaign {row.campaign!r}"}
+        what = named.get(row.kind, f"{row.kind} of slot {row.slot} of campaign {row.campaign!r}")
+        raise LedgerError(
+            f"the entry {row.position} of the ledger ({what}) is not what was written. Release "
+            "nothing more, keep a copy of the ledger, and restore it from a backup. "
+            "Run adsbpc status --verify"
+        )
+    return str(row.body)
+
+
+def content_of(row: Row[Any]) -> dict[str, Any]:
+    """A body that is an object."""
     try:
-        content = json.loads(body)
+        content = json.loads(body_of(row))
     except ValueError:
         content = None
     if not isinstance(content, dict):
@@ -32,39 +53,58 @@ def content_of(body: str) -> dict[str, Any]:
 
 
 def scope_record(connection: Connection, scope: str) -> ScopeRecord | None:
-    wanted = entries_of(scope, "scope", entries.c.pico_rho, entries.c.body, entries.c.hash)
-    found = connection.execute(wanted).one_or_none()
+    found = connection.execute(bodies_of(scope, "scope")).one_or_none()
     if found is None:
         return None
-    limit, body, identity = found
-    return ScopeRecord(limit, str(content_of(body).get("adjacency")), identity)
+    return ScopeRecord(found.pico_rho, str(content_of(found).get("adjacency")), found.hash)
+
+
+def scope_key(connection: Connection, scope: str) -> str:
+    """SECRET: the nonce of the scope, which proves that something is this ledger's."""
+    found = connection.execute(bodies_of(scope, "scope")).one_or_none()
+    nonce = None if found is None else content_of(found).get("nonce")
+    if nonce is None:
+        raise LedgerError(
+            f"scope {scope!r} is not in this ledger, or has no nonce. Restore a backup that has it"
+        )
+    return str(nonce)
+
+
+def mark_of(connection: Connection, scope: str) -> Mark | None:
+    """What a mark would say of the scope now; None if there is no such scope."""
+    record = scope_record(connection, scope)
+    if record is None:
+        return None
+    wanted = entries_of(scope, "release", entries.c.campaign, entries.c.body_hash)
+    campaigns: dict[str, tuple[str, ...]] = {}
+    found = connection.execute(wanted.order_by(entries.c.campaign, entries.c.slot))
+    for campaign, released in groupby(found, key=lambda row: str(row.campaign)):
+        campaigns[campaign] = tuple(row.body_hash for row in released)
+    spent = sum_of(connection, scope, "charge")
+    return Mark(scope, head_of(connection, scope), record.identity, spent, campaigns)
 
 
 def campaign_record(connection: Connection, scope: str, campaign: str) -> CampaignRecord | None:
-    wanted = entries_of(scope, "campaign", entries.c.pico_rho, entries.c.body)
-    found = connection.execute(wanted.where(entries.c.campaign == campaign)).one_or_none()
+    wanted = bodies_of(scope, "campaign").where(entries.c.campaign == campaign)
+    found = connection.execute(wanted).one_or_none()
     if found is None:
         return None
-    reserved, body = found[0], content_of(found[1])
+    body = content_of(found)
     plan = StoredPlan(
         tuple(body.get("slot_pico_rho", ())),
         tuple(tuple(row) for row in body.get("strategy", ())),
         body.get("start"),
         body.get("fit"),
     )
-    return CampaignRecord(reserved, body.get("promise", {}), plan)
+    return CampaignRecord(found.pico_rho, body.get("promise", {}), plan)
 
 
 def stored_release(connection: Connection, scope: str, campaign: str, slot: int) -> str | None:
-    wanted = entries_of(scope, "release", entries.c.body, entries.c.body_hash).where(
+    wanted = bodies_of(scope, "release").where(
         entries.c.campaign == campaign, entries.c.slot == slot
     )
     found = connection.execute(wanted).one_or_none()
-    if found is not None and hash_of(found[0]) != found[1]:
-        raise LedgerError(
-            f"the release of slot {slot} is not what was written. Run adsbpc status --verify"
-        )
-    return None if found is None else str(found[0])
+    return None if found is None else body_of(found)
 
 
 def last_slot(connection: Connection, scope: str, campaign: str) -> int:

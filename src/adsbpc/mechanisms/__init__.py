@@ -1,11 +1,10 @@
 """Mechanisms: AdsBPC and personal budgets, planned from a campaign file and run slot by slot."""
 
 from adsbpc.mechanisms.adsbpc import AdsBPC, State
-from adsbpc.mechanisms.interface import SlotRelease
+from adsbpc.mechanisms.interface import FIT_PART, SlotRelease
 from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
 from adsbpc.mechanisms.personal_planning import planned_personal
 from adsbpc.mechanisms.planning import (
-    FIT_PART,
     Mechanism,
     expected_errors,
     fit_rho,

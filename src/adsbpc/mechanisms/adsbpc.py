@@ -18,11 +18,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Contributions
+from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector, units
-from adsbpc.mechanisms.interface import SlotRelease, check_next, spent_with
+from adsbpc.mechanisms.interface import SlotRelease, check_next, own_charges, spent_with
 from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.model.release import Estimate
-from adsbpc.privacy import Randomness, noisy_totals
+from adsbpc.model.release import Estimate, Release
+from adsbpc.privacy import Randomness, noisy_totals, source_of
 from adsbpc.workloads import Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
@@ -59,6 +60,11 @@ class State:
             "histogram": self.histograms[-1],
             "secret": self.secret,
         }
+
+    @property
+    def last_secret(self) -> list[Any]:
+        """SECRET, for JSON: what releases do not tell of the state, and the plan that it is of."""
+        return [self.plan, self.secret]
 
     @classmethod
     def from_steps(cls, steps: Sequence[dict[str, Any]]) -> State:
@@ -127,15 +133,8 @@ class AdsBPC:
         )
         charges.append(Charge.for_cost("measurement", noisy.cost))
         spent = spent_with(self, slot, state.spent, charges)
-        state = State(
-            self.fingerprint,
-            spent,
-            [*state.bounds, bound],
-            [*state.values, [int(value) for value in noisy.values]],
-            [*state.scales, noisy.scale],
-            [*state.histograms, histogram],
-            secret,
-        )
+        drawn = [int(value) for value in noisy.values]
+        state = self._after(state, spent, bound, drawn, noisy.scale, histogram, secret)
         values = np.array(state.values, dtype=np.float64) * self.unit_value
         variances = np.zeros(self.slots)
         variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
@@ -146,13 +145,51 @@ class AdsBPC:
             tuple(histogram),
             tuple(state.values[-1]),
             noisy.scale,
-            randomness.source,
+            source_of(randomness),
             tuple(charges),
             tuple(each for work in self.workloads for each in self._due(work, values, variances)),
             self._due(per_slot(self.slots), values, variances),
             self._due(prefix_sums(self.slots), values, variances),
         )
         return released, state
+
+    def adopt(self, state: State, release: Release) -> list[State]:
+        """The states that a released slot may have left, of which one is true: it draws nothing,
+        and looks at nobody. They differ in what is secret only."""
+        slot = state.next_slot
+        check_next(self, slot, state.plan, self.publishers)
+        bound = release.bound
+        if release.mechanism != self.name or bound is None:
+            raise PrivacyError(f"slot {slot}: was released by {release.mechanism}, not {self.name}")
+        spent = spent_with(self, slot, state.spent, own_charges(release))
+        secrets = [state.secret]
+        if isinstance(self.tracker, QuantileAndSparseVector):
+            secrets = self.tracker.secrets_after(slot, state.bounds, state.secret, bound)
+        values, histogram = list(release.values), list(release.histogram)
+        return [
+            self._after(state, spent, bound, values, release.scale, histogram, secret)
+            for secret in secrets
+        ]
+
+    def _after(
+        self,
+        state: State,
+        spent: int,
+        bound: int,
+        values: list[int],
+        scale: float,
+        histogram: list[int],
+        secret: dict[str, list[int]],
+    ) -> State:
+        return State(
+            self.fingerprint,
+            spent,
+            [*state.bounds, bound],
+            [*state.values, values],
+            [*state.scales, scale],
+            [*state.histograms, histogram],
+            secret,
+        )
 
     def _bound(
         self, slot: int, state: State, contributions: Contributions, randomness: Randomness

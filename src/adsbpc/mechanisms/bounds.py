@@ -125,17 +125,9 @@ class QuantileAndSparseVector:
             up, down = self._start(randomness), self._start(randomness)
             spent = pure_cost(up.scales.epsilon) + pure_cost(down.scales.epsilon)
             charges.append(Charge.for_cost("sparse vector", spent))
-        elif secret.keys() != {"up", "down"}:
-            raise PrivacyError(
-                f"slot {slot}: the secret state of the sparse vectors is lost, and drawing it anew "
-                "would spend more than was promised. Restore the saved state"
-            )
         else:
-            up, down = (self._resume(*secret[name]) for name in ("up", "down"))
-        recent = bounds[-self.section.quantile_slots :]
-        usual = max(1, floor(Fraction(sum(recent), len(recent)) + Fraction(1, 2)))
-        lower = max(1, floor(usual * Fraction(str(self.section.scale_down))))
-        higher = min(ceil(usual * Fraction(str(self.section.scale_up))), LARGEST_BOUND)
+            up, down = self._resume(slot, secret)
+        lower, usual, _ = choices = self._choices(bounds)
         above = contributions.users_above(slot, units(usual))
         raise_it = up.passes(above, self.section.threshold, randomness)
         lower_it = False
@@ -144,20 +136,65 @@ class QuantileAndSparseVector:
             # the two bounds, and so lowers a bound that nearly everybody passes.
             affected = contributions.users_above(slot, units(lower))
             lower_it = down.passes(-affected, -self.section.threshold, randomness)
-        bound = usual if raise_it == lower_it else higher if raise_it else lower
-        after = {
-            "up": [up.reports_left, up.threshold_noise],
-            "down": [down.reports_left, down.threshold_noise],
-        }
-        return bound, after, charges
+        return _chosen(choices, raise_it, lower_it), _saved(up, down), charges
 
-    def _resume(self, reports_left: int, threshold_noise: int) -> SparseVector:
+    def secrets_after(
+        self, slot: int, bounds: list[int], secret: dict[str, list[int]], bound: int
+    ) -> list[dict[str, list[int]]]:
+        """The secret states that a slot may have left if it was released with this bound: one, or
+        two where both sparse vectors may have reported or neither."""
+        if slot <= self._first_slots:
+            return [secret]
+        if slot == self._first_slots + 1:
+            raise PrivacyError(
+                f"slot {slot}: drew the secret thresholds of the sparse vectors, which no release "
+                "tells. The slot counts as spent, and the campaign cannot go on from it: restore a "
+                "backup that has it"
+            )
+        lower, usual, _ = choices = self._choices(bounds)
+        found = []
+        for raise_it, lower_it in ((False, False), (True, False), (False, True), (True, True)):
+            up, down = self._resume(slot, secret)
+            possible = (up.reports_left or not raise_it) and (
+                (down.reports_left and lower < usual) or not lower_it
+            )
+            if possible and _chosen(choices, raise_it, lower_it) == bound:
+                up.reports_left -= raise_it
+                down.reports_left -= lower_it
+                found.append(_saved(up, down))
+        return found
+
+    def _choices(self, bounds: list[int]) -> tuple[int, int, int]:
+        """The lower, the usual and the higher bound that follow those of earlier slots."""
+        recent = bounds[-self.section.quantile_slots :]
+        usual = max(1, floor(Fraction(sum(recent), len(recent)) + Fraction(1, 2)))
+        lower = max(1, floor(usual * Fraction(str(self.section.scale_down))))
+        return lower, usual, min(ceil(usual * Fraction(str(self.section.scale_up))), LARGEST_BOUND)
+
+    def _resume(self, slot: int, secret: dict[str, list[int]]) -> tuple[SparseVector, SparseVector]:
+        if secret.keys() != {"up", "down"}:
+            raise PrivacyError(
+                f"slot {slot}: the secret state of the sparse vectors is lost, and drawing it anew "
+                "would spend more than was promised. Restore the saved state"
+            )
         scales = sparse_vector_scales(
             pure_epsilon(affordable(self.rho_track / 2)),
             self.section.max_reports,
             monotone=counts_are_monotone(self.adjacency),
         )
-        return SparseVector(scales, reports_left, threshold_noise)
+        return SparseVector(scales, *secret["up"]), SparseVector(scales, *secret["down"])
+
+
+def _chosen(choices: tuple[int, int, int], raise_it: bool, lower_it: bool) -> int:
+    lower, usual, higher = choices
+    return usual if raise_it == lower_it else higher if raise_it else lower
+
+
+def _saved(up: SparseVector, down: SparseVector) -> dict[str, list[int]]:
+    return {
+        "up": [up.reports_left, up.threshold_noise],
+        "down": [down.reports_left, down.threshold_noise],
+    }
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,11 @@ from typing import Protocol
 
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
-from adsbpc.model.release import Estimate
+from adsbpc.model.release import ChargeLine, Estimate, Release
+
+# The part of a release's charges that is for a fit of the attribution model, made beside the
+# mechanism.
+FIT_PART = "attribution fit"
 
 
 class _Planned(Protocol):
@@ -43,7 +47,14 @@ def check_next(
         )
 
 
-def spent_with(mechanism: _Planned, slot: int, before: int, charges: Sequence[Charge]) -> int:
+def own_charges(release: Release) -> list[ChargeLine]:
+    """What a release was charged for the mechanism itself."""
+    return [charge for charge in release.charges if charge.part != FIT_PART]
+
+
+def spent_with(
+    mechanism: _Planned, slot: int, before: int, charges: Sequence[Charge | ChargeLine]
+) -> int:
     """What is spent after a slot, in pico-rho; refused if that passes the promise."""
     spent = before + sum(charge.pico_rho for charge in charges)
     if Fraction(spent, PICO_RHO) > mechanism.guarantee.rho:

@@ -20,11 +20,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Accounts
+from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
-from adsbpc.mechanisms.interface import SlotRelease, check_next, spent_with
+from adsbpc.mechanisms.interface import SlotRelease, check_next, own_charges, spent_with
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.model.release import Estimate
+from adsbpc.model.release import Estimate, Release
 from adsbpc.privacy import (
     LARGEST_CELL,
     LIMIT,
@@ -36,6 +37,7 @@ from adsbpc.privacy import (
     noisy_histogram,
     noisy_row,
     row_scale,
+    source_of,
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
@@ -83,6 +85,11 @@ class PersonalState:
             "histogram": self.histograms[-1],
             "kept": self.kept[-1],
         }
+
+    @property
+    def last_secret(self) -> list[Any]:
+        """SECRET, for JSON: what releases do not tell of the state, and the plan that it is of."""
+        return [self.plan, self.kept[-1]]
 
     @classmethod
     def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
@@ -194,24 +201,61 @@ class PersonalBudget:
         check_next(self, slot, state.plan, accounts.publishers)
         histogram, charges = self._look(slot, accounts, randomness)
         terms = self.terms(slot, self.multiplier_of(self._choose(slot, state, histogram)))
-        kept = [*state.kept, accounts.admit(terms)]
-        multipliers = [*state.multipliers, terms.multiplier]
-        cut_multipliers = [*state.cut_multipliers, terms.cut_multiplier]
-        sums = self._row(slot, multipliers, cut_multipliers, kept)
+        kept = accounts.admit(terms)
+        sums = self._row(
+            slot,
+            [*state.multipliers, terms.multiplier],
+            [*state.cut_multipliers, terms.cut_multiplier],
+            [*state.kept, kept],
+        )
         row = noisy_row(sums, self.scale, randomness)
         charges.append(Charge.for_cost("measurement", self.slot_rho[slot - 1]))
         spent = spent_with(self, slot, state.spent, charges)
-        state = PersonalState(
+        state = self._after(state, spent, terms, list(row.values), histogram, kept)
+        return self._released(state, charges, source_of(randomness)), state
+
+    def adopt(self, state: PersonalState, accounts: Accounts, release: Release) -> PersonalState:
+        """The state that a released slot left, if the contributions are those of then: users are
+        admitted again under the terms that were published, and nothing is drawn."""
+        slot = state.next_slot
+        check_next(self, slot, state.plan, accounts.publishers)
+        if release.mechanism != self.name or release.allowance is None:
+            raise PrivacyError(f"slot {slot}: was released by {release.mechanism}, not {self.name}")
+        terms = self.terms(slot, self._published_multiplier(slot, release.allowance))
+        spent = spent_with(self, slot, state.spent, own_charges(release))
+        values, histogram = list(release.values), list(release.histogram)
+        return self._after(state, spent, terms, values, histogram, accounts.admit(terms))
+
+    def _published_multiplier(self, slot: int, allowance: float) -> int:
+        """The one that has exactly this allowance."""
+        near = self.multiplier_of(allowance)
+        for multiplier in (near, near + 1, near - 1):
+            if multiplier and self.allowance_of(multiplier) == allowance:
+                return multiplier
+        raise PrivacyError(
+            f"slot {slot}: an allowance of {allowance!r} has no whole multiplier. Hand back the "
+            "release as it was published"
+        )
+
+    def _after(
+        self,
+        state: PersonalState,
+        spent: int,
+        terms: Terms,
+        values: list[int],
+        histogram: list[int],
+        kept: list[int],
+    ) -> PersonalState:
+        return PersonalState(
             self.fingerprint,
             spent,
-            multipliers,
-            cut_multipliers,
+            [*state.multipliers, terms.multiplier],
+            [*state.cut_multipliers, terms.cut_multiplier],
             [*state.allowances, self.allowance_of(terms.multiplier)],
-            [*state.values, list(row.values)],
+            [*state.values, values],
             [*state.histograms, histogram],
-            kept,
+            [*state.kept, kept],
         )
-        return self._released(state, charges, randomness.source), state
 
     def _look(
         self, slot: int, accounts: Accounts, randomness: Randomness

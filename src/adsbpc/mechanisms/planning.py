@@ -10,6 +10,7 @@ import numpy as np
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
+from adsbpc.mechanisms.interface import FIT_PART
 from adsbpc.mechanisms.personal_budget import PersonalBudget
 from adsbpc.mechanisms.personal_planning import (
     expected_personal_errors,
@@ -38,9 +39,6 @@ from adsbpc.workloads import (
 from adsbpc.workloads.queries import Reals
 
 Mechanism = AdsBPC | PersonalBudget
-
-# The part of the budget, and the charge, of a fit of the attribution model.
-FIT_PART = "attribution fit"
 
 
 def guarantee_of(spec: CampaignSpec) -> Guarantee:

@@ -3,7 +3,7 @@
 from adsbpc.model.fit import Fit, ModelShare
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
-from adsbpc.model.release import ChargeLine, Estimate, Release
+from adsbpc.model.release import ChargeLine, Estimate, Provenance, Release
 from adsbpc.model.slots import SlotGrid, SlotRun
 from adsbpc.model.spec import CampaignSpec, load_spec, spec_of
 
@@ -22,6 +22,7 @@ __all__ = [
     "Guarantee",
     "ModelShare",
     "Promise",
+    "Provenance",
     "Release",
     "SlotGrid",
     "SlotRun",

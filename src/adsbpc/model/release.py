@@ -37,6 +37,19 @@ class ChargeLine:
     pico_rho: int
 
 
+class Provenance(BaseModel):
+    """What a release says of the ledger that paid for it: `position` and `hash` of the newest entry
+    before the release's own. `commitment` is to the secret state that the slot left, and `seal` to
+    the text of the release; nobody but this ledger can make or check the two."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    position: int
+    hash: str
+    commitment: str | None = None
+    seal: str | None = None
+
+
 class Release(BaseModel):
     """Everything that a slot gives out. `to_text` is what the ledger stores and files hold.
 
@@ -47,7 +60,8 @@ class Release(BaseModel):
     campaign's workload; `slot_totals` and `running_totals` are there whatever the workload, one
     for each publisher: this slot alone, and everything from the first slot to this one.
     `attribution` is the model that this slot's conversions were attributed with, where a campaign
-    has a fitted one; `fit` is there in the release of the slot that made it.
+    has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
+    when the release is committed, and missing from those of an earlier version.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,6 +85,7 @@ class Release(BaseModel):
     running_totals: tuple[Estimate, ...]
     attribution: str | None = None
     fit: Fit | None = None
+    ledger: Provenance | None = None
 
     @model_validator(mode="after")
     def _has_what_its_mechanism_has(self) -> Self:

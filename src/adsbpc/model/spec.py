@@ -134,9 +134,21 @@ class EngineSection(Section):
 
 
 class LedgerSection(Section):
-    """A SQLite file beside the campaign file, or a URL that starts with postgresql://."""
+    """`location` is a SQLite file beside the campaign file, or a URL that starts with
+    postgresql://. `witness` is a second place for the mark of what was published: a file, meant for
+    another disk, or such a URL."""
 
     location: Name = "adsbpc-ledger.sqlite"
+    witness: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+
+    @model_validator(mode="after")
+    def _the_witness_is_elsewhere(self) -> Self:
+        if self.witness == self.location:
+            raise ValueError(
+                "witness is the ledger itself, and would be rolled back together with it: name a "
+                "place elsewhere"
+            )
+        return self
 
 
 class CampaignSpec(Section):

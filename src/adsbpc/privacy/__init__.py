@@ -39,7 +39,7 @@ from adsbpc.privacy.gaussian import (
     row_scale,
 )
 from adsbpc.privacy.quantile import private_quantile, unbounded_quantile
-from adsbpc.privacy.randomness import Randomness, SecureRandomness, SeededRandomness
+from adsbpc.privacy.randomness import Randomness, SecureRandomness, SeededRandomness, source_of
 from adsbpc.privacy.sensitivity import (
     counts_are_monotone,
     filtered_squared,
@@ -91,6 +91,7 @@ __all__ = [
     "pure_epsilon",
     "rho_of",
     "row_scale",
+    "source_of",
     "sparse_vector_scales",
     "square_root",
     "toeplitz",

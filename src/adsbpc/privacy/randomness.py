@@ -1,8 +1,8 @@
 """The one door for randomness.
 
 A release draws from `SecureRandomness`: OpenDP's exact samplers over cryptographic randomness.
-`SeededRandomness` is for tests and experiments and must never be used for a release; every
-source carries its name, so that a ledger can refuse it.
+`SeededRandomness` is for tests and experiments and must never be used for a release: `source_of`
+names a source by its type, whatever it says of itself, and a ledger refuses any other.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class Randomness(Protocol):
     """Noise on the integers. A scale is a float, means exactly the number that it is, and has
     passed `check_scale`."""
 
-    source: str
-
     def gaussian(self, scale: float, size: int) -> Integers:
         """Discrete Gaussian: P[x] proportional to exp(-x**2 / (2 scale**2))."""
 
@@ -59,7 +57,8 @@ def _opendp() -> Any:
 class SecureRandomness:
     """Exact samplers over the operating system's randomness."""
 
-    source = "opendp"
+    # An instance has nothing of its own that could stand in for a sampler.
+    __slots__ = ()
 
     def gaussian(self, scale: float, size: int) -> Integers:
         dp = _opendp()
@@ -82,7 +81,6 @@ class SeededRandomness:
     """The same distributions, repeatable and fast. FOR TESTS AND EXPERIMENTS ONLY."""
 
     def __init__(self, seed: int) -> None:
-        self.source = f"seeded-{seed}"
         self._rng = np.random.default_rng(seed)
 
     def gaussian(self, scale: float, size: int) -> Integers:
@@ -106,3 +104,10 @@ class SeededRandomness:
     def choose(self, scores: Sequence[int], scale: float) -> int:
         noisy = np.asarray(scores, dtype=np.float64) + self._rng.gumbel(0, scale, len(scores))
         return int(np.argmax(noisy))
+
+
+def source_of(randomness: Randomness) -> str:
+    """The name that a release records: "opendp" for `SecureRandomness` itself, and for nothing
+    that is derived from it or only looks like it."""
+    kind = type(randomness)
+    return "opendp" if kind is SecureRandomness else f"{kind.__module__}.{kind.__qualname__}"

@@ -20,11 +20,13 @@ from uuid import uuid4
 from sqlalchemy import Row, insert, select
 
 from adsbpc.campaign import Campaign, start
+from adsbpc.campaign.published import folder_name
 from adsbpc.errors import ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import CampaignSpec, spec_of
 from adsbpc.model.slots import to_microseconds
+from adsbpc.model.spec import LedgerSection
 from adsbpc.service.arrivals import close_arrivals
 from adsbpc.service.beside import check_beside
 from adsbpc.service.clock import Clock, now_us
@@ -157,9 +159,9 @@ class CampaignBook:
                 "engine": engine.name,
             },
             "engine": {"options": engine.options},
-            "ledger": {"location": self._settings.ledger.location},
         }
         spec = spec_of(whole, self._settings.data, _WHERE)
+        spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
         personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
         if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
             raise SpecError(
@@ -168,6 +170,12 @@ class CampaignBook:
                 'of hours, or mechanism = "adsbpc"'
             )
         return spec
+
+    def _ledger_section(self, scope: str) -> LedgerSection:
+        location, witness = self._settings.ledger.location, self._settings.ledger.witness
+        if witness is not None and "://" not in witness:
+            witness = str(Path(witness) / f"{folder_name(scope)}.json")
+        return LedgerSection(location=location, witness=witness)
 
     def all(self) -> list[Registered]:
         """The newest first."""

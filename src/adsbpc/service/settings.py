@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError
 
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.ledger.database import is_secret, without_password
+from adsbpc.model import spec
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND, parse_duration
 from adsbpc.model.section import Duration, Name, Section
 
@@ -50,7 +51,10 @@ class ServiceSection(Section):
     session: Period = parse_duration("12h")
 
 
-class LedgerSection(Section):
+class LedgerSection(spec.LedgerSection):
+    """As in a campaign file, from the data folder. A `witness` that is no URL is a folder, with a
+    file for every scope."""
+
     location: Name = "ledger.sqlite"
 
 
@@ -99,8 +103,11 @@ class Settings(Section):
         """Everything, passwords hidden."""
         found = self.model_dump(mode="json")
         found["service"]["data"] = str(self.data)
-        for section, key in (("service", "database"), ("ledger", "location")):
-            found[section][key] = _without_password(found[section][key])
+        for section, key in (
+            ("service", "database"), ("ledger", "location"), ("ledger", "witness")
+        ):  # fmt: skip
+            if found[section][key] is not None:
+                found[section][key] = _without_password(found[section][key])
         found["engine"]["options"] = {
             name: "***" if is_secret(name) else value
             for name, value in found["engine"]["options"].items()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from adsbpc import Campaign
 from adsbpc.ledger import Ledger
 from tests.campaign.files import published
 
 
-class Witness:
+class Onlooker:
     """Looks at a campaign after every kill and remembers what it has seen."""
 
     def __init__(self, file: Path, location: str) -> None:
@@ -26,8 +29,13 @@ class Witness:
         committed = self.ledger.releases("acme", "spring")
         assert committed[: len(self.seen)] == self.seen, "a committed release changed"
         self.seen = committed
-        for slot, text in published(self.directory).items():
+        files = published(self.directory)
+        for slot, text in files.items():
             assert committed[slot - 1] == text, "something published is not in the ledger"
+        for mark in self.marks() if files else []:
+            noted = mark["campaigns"]["spring"]
+            for slot, text in files.items():
+                assert noted[slot - 1] == sha256(text.encode()).hexdigest(), "not noted"
         assert len(self.ledger.steps("acme", "spring")) == len(committed)
         charged = (
             sum(
@@ -41,6 +49,13 @@ class Witness:
         budget, scope = self.ledger.budgets("acme", "spring")
         assert budget.spent_pico_rho == scope.spent_pico_rho == charged, "charged twice, or lost"
         return len(committed)
+
+    def marks(self) -> list[dict[str, Any]]:
+        """What stands in the folder, and in the witness if there is one."""
+        witness = self.campaign.spec.ledger.witness
+        files = [self.directory / "adsbpc-releases" / "acme" / "ledger.json"]
+        files += [] if witness is None else [self.directory / witness]
+        return [json.loads(file.read_text()) for file in files]
 
     def finish(self, through: int) -> None:
         """A run that nobody kills repairs what is missing and changes nothing that was there."""
