@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adsbpc.audit import ledger_claims, noise_claims
+from adsbpc.audit.answer_claims import answers
 from adsbpc.audit.book_claims import BookAudit, Told
 from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
 from adsbpc.audit.promised import Plan, plan_of
@@ -65,6 +66,7 @@ def _released(record: Record, plan: Plan) -> list[Claim]:
         ledger_claims.planned(record, plan),
         ledger_claims.charges(record, plan),
         ledger_claims.releases(record, plan),
+        answers(record, plan),
     ]
     return [*found, noise_claims.fit(record, plan)] if plan.fit_rho else found
 
@@ -96,8 +98,8 @@ def _adsbpc(record: Record, plan: Plan) -> list[Claim]:
         named = [number for number, slot in record.slots.items() if "books" in slot.step]
         require(not named, f"the ledger names books for slots {named}, and adsbpc keeps none")
         return (
-            "NOT CHECKED, because AdsBPC keeps no books: that everybody was held to the bound, what "
-            "each person cost, that the noise was drawn with the stated scale"
+            "NOT CHECKED, because AdsBPC keeps no books: that everybody was held to the bound, "
+            "what each person cost, that the noise has the stated scale"
         )
 
     return [

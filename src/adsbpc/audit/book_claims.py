@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from adsbpc.audit.claims import BrokenClaimError, Claim, claim, claims, listed, 
 from adsbpc.audit.cost import costs_by_slot
 from adsbpc.audit.promised import Plan
 from adsbpc.audit.record import Record
-from adsbpc.audit.recount import Part, Recount
+from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, Part, Recount
 from adsbpc.engines import Engine
 
 # Called with how many steps are done, and how many there are as far as is known.
@@ -24,10 +24,10 @@ CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS = (
     "accounts",
 )  # fmt: skip
 _CHECKED = {
-    CELLS: "every row: its slot, publisher, multiplier, what was asked; none twice",
+    CELLS: "every row: its slot, publisher and multiplier, at most what was asked, none below 0",
     TOTALS: "sums of the rows by slot and publisher against the secret totals",
     NAMES: "every user id has one number, every number one user id, over all slots",
-    PEOPLE: "every row and every account belongs to one named person",
+    PEOPLE: "every row stands there once, and belongs to a named person with one account",
     COSTS: "everybody's cost from all rows and the strategy, after every slot, against the limit",
     PLAIN: "the same for some people, in plain Python from the rows of the strategy",
     ACCOUNTS: "what accounts, and charges for what was cut, say against those costs",
@@ -123,12 +123,13 @@ class BookAudit:
             PEOPLE: _judged(_problems_of_people(parts), f"{_sum(parts, 'people'):,} people"),
             COSTS: _judged(
                 _problems_of_costs(parts),
-                f"{_sum(parts, 'people'):,} people, {_sum(parts, 'followed'):,} of them slot by "
-                f"slot; the largest has spent {_share(parts, limits)} of what is allowed by now",
+                f"{_sum(parts, 'people'):,} people, {_sum(parts, 'followed'):,} of them followed "
+                f"through slots; the largest has spent {_share(parts, limits)} of today's limit",
             ),
             PLAIN: _judged(
                 plain.problems(),
-                f"{plain.people:,} people, the largest and some at random, alike to the last unit",
+                f"{plain.people:,} people, alike to the last unit: {LARGEST} of the largest and "
+                f"{AT_RANDOM} at random, if there are so many, of every {ROWS_OF_A_PART:,} rows",
             ),
             ACCOUNTS: _judged(
                 _problems_of_accounts(parts), f"{_sum(parts, 'people'):,} accounts, exactly"
@@ -170,15 +171,13 @@ def _share(parts: list[Part], limits: list[int]) -> str:
 
 
 def _problems_of_people(parts: list[Part]) -> list[str]:
-    problems = []
-    for what, count in (
-        ("without one name", _sum(parts, "without_name")),
-        ("without any row", _sum(parts, "without_cells")),
-        ("without one account", _sum(parts, "without_account")),
-    ):
-        if count:
-            problems.append(f"{count:,} numbers {what}")
-    return problems
+    counted = {
+        "pairs of rows for the same person, slot and publisher": _sum(parts, "repeated"),
+        "numbers without one name": _sum(parts, "without_name"),
+        "numbers without any row": _sum(parts, "without_cells"),
+        "numbers without one account": _sum(parts, "without_account"),
+    }
+    return [f"{count:,} {what}" for what, count in counted.items() if count]
 
 
 def _problems_of_costs(parts: list[Part]) -> list[str]:

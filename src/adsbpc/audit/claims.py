@@ -74,7 +74,7 @@ def result_or_claim(name: str, checked: str, make: Callable[[], T]) -> T | Claim
     except BrokenClaimError as error:
         return Claim(name, False, checked, str(error))
     except _UNREADABLE as error:
-        told = str(error) if isinstance(error, AdsbpcError) else repr(error)
+        told = str(error) if isinstance(error, AdsbpcError | OSError) else repr(error)
         line = " ".join(told.split())
         shown = line if len(line) <= _LONGEST_CAUSE else f"{line[:_LONGEST_CAUSE]} ..."
         return Claim(name, False, checked, f"cannot be checked: {shown}")

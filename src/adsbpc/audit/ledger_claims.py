@@ -48,7 +48,7 @@ def budgets(record: Record) -> Claim:
             )
         return f"{charged} of {limit} pico-rho were charged, {reserved} are reserved"
 
-    checked = f"limits of the scope and of {len(record.reserved):,} campaigns against all charges"
+    checked = "the limits of the scope and of every campaign in it against all charges"
     return claim("budgets", checked, check)
 
 
@@ -73,7 +73,7 @@ def planned(record: Record, plan: Plan) -> Claim:
             _check_strategy(plan)
         plans = {slot.step.get("plan") for slot in record.in_order()}
         require(len(plans) <= 1, "slots ran by different plans")
-        return f"rho = {float(plan.rho):.12g}, of which {measured} pico-rho measure"
+        return f"{measured} pico-rho of rho = {float(plan.rho):.12g} are for measurement"
 
     strategy = ", entries of the strategy" if plan.is_personal else ""
     return claim("plan", f"the split of rho, the budgets of {plan.slots:,} slots{strategy}", check)
@@ -142,8 +142,12 @@ def releases(record: Record, plan: Plan) -> Claim:
         for number, slot in enumerate(record.in_order(), start=1):
             found = slot.release
             require(bool(found), f"slot {number} was charged, and has no release")
+            require(
+                not slot.unknown, f"slot {number} gives out {slot.unknown}, which nobody promised"
+            )
             require(number <= plan.slots, f"slot {number} of a campaign with {plan.slots}")
-            about = (found["campaign"], found["slot"], found["mechanism"])
+            # An early version knew of one mechanism, and did not say which.
+            about = (found["campaign"], found["slot"], found["mechanism"] or "adsbpc")
             require(
                 about == (record.campaign, number, plan.privacy.mechanism),
                 f"the release of slot {number} says that it is {about}",

@@ -114,7 +114,7 @@ def multipliers(record: Record, plan: Plan) -> Claim:
                 f"{max(1, public // plan.cut_ratio)}",
             )
             seen.add(multiplier)
-        return f"{len(seen)} different, from {min(seen)} to {max(seen)}"
+        return f"from {min(seen)} to {max(seen)}"
 
     return claim("multipliers", f"{len(record.slots):,} slots against public allowances", check)
 

@@ -41,12 +41,14 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Plan:
-    """`publishers` counts the public list and the place for all others; `budgets` is what each slot
-    may be charged for measurement, in pico-rho; `rows` is the strategy B of personal budgets."""
+    """`publisher_names` are the public list and the place for all others; `worth` is that of one
+    conversion in the metric; `budgets` is what each slot may be charged for measurement, in
+    pico-rho; `rows` is the strategy B of personal budgets."""
 
     rho: Fraction
     substitution: bool
-    publishers: int
+    publisher_names: tuple[str, ...]
+    worth: float
     slots: int
     privacy: PrivacySection
     fit_rho: Fraction
@@ -56,6 +58,10 @@ class Plan:
     @property
     def is_personal(self) -> bool:
         return self.privacy.mechanism == "personal-budget"
+
+    @property
+    def publishers(self) -> int:
+        return len(self.publisher_names)
 
     @property
     def two(self) -> int:
@@ -107,7 +113,8 @@ def plan_of(record: Record) -> Plan:
     plan = Plan(
         Fraction(promise["exact"]["rho"]),
         record.terms["adjacency"] == "substitute",
-        len(promise["campaign"]["publishers"]) + 1,
+        (*promise["campaign"]["publishers"], "other"),
+        float(promise["campaign"].get("value_cap") or 1),
         int(promise["campaign"]["slots"]),
         privacy,
         Fraction(str(fit["rho"])) if fit.get("rho") is not None else Fraction(0),

@@ -19,19 +19,27 @@ from adsbpc.ledger import Ledger
 _SEALED = (
     "scope", "position", "kind", "campaign", "slot", "part", "pico_rho", "body_hash", "recorded_at",
 )  # fmt: skip
-# What the audit needs of a release; the answers, which are most of it, follow from the values.
-_OF_A_RELEASE = (
-    "scope", "campaign", "slot", "mechanism", "bound", "allowance", "histogram", "scale", "values",
-    "randomness", "charges", "fit",
-)  # fmt: skip
+# What a release gives out. Its answers are kept apart: of those there are many.
+_ANSWERS = ("estimates", "slot_totals", "running_totals")
+_KNOWN = {
+    "scope", "campaign", "slot", "starts_at", "ends_at", "metric", "mechanism", "bound",
+    "allowance", "histogram", "scale", "values", "randomness", "charges", "attribution", "fit",
+    "ledger", *_ANSWERS,
+}  # fmt: skip
+
+# Publisher, first and last slot of a sum, the answer, its standard error.
+Answer = tuple[str, tuple[int, int] | None, float, float]
 
 
 @dataclass
 class Slot:
-    """`charges` are the ledger's by part, `text_hash` that of the stored release, `step` SECRET."""
+    """`charges` are the ledger's by part, `text_hash` that of the stored release, `unknown` what a
+    release should not give out, `step` SECRET."""
 
     charges: dict[str, int] = field(default_factory=dict)
     release: dict[str, Any] = field(default_factory=dict)
+    answers: list[Answer] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     text_hash: str = ""
     step: dict[str, Any] = field(default_factory=dict)
 
@@ -70,10 +78,8 @@ class Record:
 def read_record(ledger: Ledger, scope: str, campaign: str) -> Record:
     """Follow the chain of a scope from its first entry to the last."""
     record, seen = Record(campaign), set()
-    if not ledger.exists():
-        return record
     try:
-        for row in ledger.entries(scope):
+        for row in ledger.entries(scope) if ledger.exists() else ():
             record.entries += 1
             _follow(record, row)
             key = (row["kind"], row["campaign"], row["slot"], row["part"])
@@ -81,7 +87,7 @@ def read_record(ledger: Ledger, scope: str, campaign: str) -> Record:
                 record.repeated.append(f"{row['kind']} of slot {row['slot']} of {row['campaign']}")
             seen.add(key)
             _take(record, row)
-    except (LedgerError, ValueError, TypeError) as error:
+    except (LedgerError, ValueError, TypeError, LookupError) as error:
         record.faults.append(f"entry {record.entries + 1} cannot be read ({error})")
     return record
 
@@ -121,8 +127,16 @@ def _take(record: Record, row: Mapping[str, Any]) -> None:
         slot.step = _content(row)
     else:
         content = _content(row)
-        slot.release = {name: content.get(name) for name in _OF_A_RELEASE}
+        slot.release = {name: content.get(name) for name in _KNOWN.difference(_ANSWERS)}
+        slot.unknown = sorted(content.keys() - _KNOWN)
+        slot.answers = [_answer(each) for name in _ANSWERS for each in content.get(name, ())]
         slot.text_hash = _hash(row["body"])
+
+
+def _answer(given: Mapping[str, Any]) -> Answer:
+    span = given.get("span")
+    place = None if span is None else (int(span[0]), int(span[1]))
+    return given["publisher"], place, float(given["value"]), float(given["standard_error"])
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Costs: the square of all shifts of a person, || B z ||^2, is the sum over columns and over slots
 s <= t of G_ts z_t z_s, twice where s < t, with G = B^T B over all rows. G and z are >= 0, so what
-a person costs only grows, and so do the limits: a person who in the end cost no more than the limit
-of the first slot was within every limit, and the others are followed slot by slot.
+a person costs only grows, and so do the limits. So everybody was within the limit of every slot
+that allows what they cost in the end; they are followed through the slots before those.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from adsbpc.audit.promised import PLACES, Rows, gram
 from adsbpc.engines import Engine
 
 # People are gone through in parts of about this many rows, so that memory stays low.
-ROWS_OF_A_PART = 4_000_000
+ROWS_OF_A_PART = 6_000_000
 # Of each part so many people are counted again in plain Python: the largest, and at random.
 LARGEST, AT_RANDOM = 300, 300
 # But no more than so many of their moves times rows of the strategy.
 _PLAIN_STEPS = 4_000_000
+
+# Narrow terms down to slots that allow less than the person costs in the end, or to chosen people.
+_BELOW_THE_END = f"""
+      JOIN people ON people.number = whole_div(cell, {PLACES})
+      JOIN limits ON limits.slot = terms.slot AND limits.most < people.kept + people.cut"""
+_CHOSEN = f"JOIN chosen ON chosen.number = whole_div(cell, {PLACES})"
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Part:
     """People with numbers in a range, all that the books say of them counted."""
 
     people: int
+    repeated: int
     without_name: int
     without_cells: int
     without_account: int
@@ -102,7 +109,6 @@ class Recount:
                 moved[place_found] += int(total)
             else:
                 faults[fault] = faults.get(fault, 0) + count
-        faults |= self._repeated("slot_cells", "cell") | self._repeated("slot_cut", "number")
         beyond = self._cut_beyond(multiplier, cut_multiplier)
         if beyond:
             faults["counted as cut, above what was cut"] = beyond
@@ -126,12 +132,6 @@ SELECT place, fault, count(*), sum(wide(moved)) FROM (
     {more} END AS fault
   FROM {view}) AS judged GROUP BY place, fault""",
         )
-
-    def _repeated(self, view: str, key: str) -> dict[str, int]:
-        ((repeated,),) = self._engine.rows(
-            f"repeated rows of {view}", f"SELECT count(*) - count(DISTINCT {key}) FROM {view}"
-        )
-        return {f"a second time for the same {key}": repeated} if repeated else {}
 
     def _cut_beyond(self, multiplier: int, cut_multiplier: int) -> int:
         """People of whom more was counted as cut than was asked for and not let in."""
@@ -170,11 +170,9 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
         )
         self._multiply()
         self._gather(first, end)
-        large = f"kept + cut > {_wide(self._first_limit)}"
         above = f"""
-SELECT number, so_far.slot, kept + cut, most FROM (
-  {self._so_far(f"SELECT number FROM people WHERE {large}")}
-) AS so_far JOIN limits ON limits.slot = so_far.slot WHERE kept + cut > most"""
+SELECT number, so_far.slot, kept + cut, most FROM ({self._so_far(_BELOW_THE_END)}) AS so_far
+JOIN limits ON limits.slot = so_far.slot WHERE kept + cut > most"""
         cut = f"""
 SELECT coalesce(found.number, told.number), coalesce(found.slot, told.slot),
   coalesce(charge, wide(0)), coalesce(cost, wide(0))
@@ -187,11 +185,13 @@ FULL JOIN (SELECT * FROM charged_cut WHERE {_within("number", first, end, 1)}) A
 WHERE coalesce(charge, wide(-1)) <> coalesce(cost, wide(-1))"""
         other = "SELECT number, spent, kept FROM people WHERE accounts = 1 AND spent <> kept"
         nameless = "SELECT number FROM people WHERE named <> 1"
-        ((people, without_cells, without_account, follow, largest),) = engine.rows(
+        ((people, without_cells, without_account, follow, largest, twice),) = engine.rows(
             "people",
             f"""
 SELECT count(*), count(*) FILTER (WHERE has_cells = 0), count(*) FILTER (WHERE accounts <> 1),
-  count(*) FILTER (WHERE {large}), coalesce(max(kept + cut), wide(0)) FROM people""",
+  count(*) FILTER (WHERE kept + cut > {_wide(self._first_limit)}),
+  coalesce(max(kept + cut), wide(0)), (SELECT count(*) FROM pairs WHERE slot = earlier)
+FROM people""",
         )
         counts, examples = {}, {}
         for name, sql in (
@@ -201,7 +201,7 @@ SELECT count(*), count(*) FILTER (WHERE has_cells = 0), count(*) FILTER (WHERE a
             if counts[name]:
                 examples[name] = engine.rows(name, f"{sql} ORDER BY 1 LIMIT 1")[0]
         return Part(
-            people, counts["name"], without_cells, without_account, counts["account"],
+            people, twice, counts["name"], without_cells, without_account, counts["account"],
             counts["cut"], counts["above"], follow, int(largest), examples,
         )  # fmt: skip
 
@@ -211,7 +211,9 @@ SELECT count(*), count(*) FILTER (WHERE has_cells = 0), count(*) FILTER (WHERE a
             "pairs",
             "SELECT later.cell, later.slot, earlier.slot AS earlier, later.moved,"
             " earlier.moved AS moved_before FROM part AS later"
-            " JOIN part AS earlier ON earlier.cell = later.cell AND earlier.slot < later.slot",
+            " JOIN part AS earlier ON earlier.cell = later.cell AND (earlier.slot < later.slot"
+            # Of the same slot only if a row stands there twice.
+            " OR (earlier.slot = later.slot AND earlier.rowid <> later.rowid))",
         )
         self._engine.view(
             "terms",
@@ -238,41 +240,46 @@ FROM (
   UNION ALL
   SELECT number, 0, 0, 1, wide(0), wide(0), spent FROM accounts WHERE {within}
   UNION ALL
-  SELECT whole_div(cell, {PLACES}) AS number, 0, 1, 0, {self._kept_and_cut()}, wide(0)
-  FROM terms GROUP BY number
+  SELECT number, 0, 1, 0, kept, cut, wide(0) FROM ({self._added("number")}) AS added
 ) AS all_of_them GROUP BY number""",
         )
 
-    def _kept_and_cut(self) -> str:
-        place = f"cell % {PLACES}"
-        return (
-            f"sum(CASE WHEN {place} = {self._cut_place} THEN wide(0) ELSE cost END) AS kept,"
-            f" sum(CASE WHEN {place} = {self._cut_place} THEN cost ELSE wide(0) END) AS cut"
-        )
+    def _added(self, keys: str, more: str = "") -> str:
+        """What was let in and what was counted of the cut cost, added up by keys; `more` joins
+        what the terms are narrowed down by."""
+        return f"""
+  SELECT {keys}, CASE WHEN is_cut THEN wide(0) ELSE cost END AS kept,
+    CASE WHEN is_cut THEN cost ELSE wide(0) END AS cut
+  FROM (
+    SELECT {keys}, is_cut, sum(cost) AS cost FROM (
+      SELECT whole_div(cell, {PLACES}) AS number, cell % {PLACES} = {self._cut_place} AS is_cut,
+        terms.slot, cost
+      FROM terms {more}
+    ) AS placed GROUP BY {keys}, is_cut
+  ) AS summed"""
 
-    def _so_far(self, numbers: str) -> str:
+    def _so_far(self, more: str) -> str:
         """What people had cost after each of their slots."""
         return f"""
 SELECT number, slot, sum(kept) OVER so_far AS kept, sum(cut) OVER so_far AS cut
 FROM (
-  SELECT whole_div(cell, {PLACES}) AS number, slot, {self._kept_and_cut()} FROM terms
-  WHERE whole_div(cell, {PLACES}) IN ({numbers}) GROUP BY number, slot
+  SELECT number, slot, sum(kept) AS kept, sum(cut) AS cut
+  FROM ({self._added("number, slot", more)}) AS parts GROUP BY number, slot
 ) AS added WINDOW so_far AS (PARTITION BY number ORDER BY slot)"""
 
     def chosen(self) -> Iterator[tuple[list[tuple[int, int, int]], dict[int, tuple[int, int]]]]:
         """Of the last part, the largest people and some at random: their moves (slot, place,
         moved), and what SQL found that they had cost after each slot."""
-        order = f"md5(CAST(number AS STRING) || '{uuid4().hex}')"
+        by_chance = f"fingerprint(number, '{uuid4().hex}')"
         chosen: dict[int, None] = {}
-        for by, most in (("kept + cut DESC, number", LARGEST), (order, AT_RANDOM)):
+        for by, most in (("kept + cut DESC", LARGEST), (by_chance, AT_RANDOM)):
             found = self._engine.rows(
                 "chosen people",
                 f"""
-SELECT picked.number, count(*) FROM (
-  SELECT number, row_number() OVER (ORDER BY {by}) AS place FROM people ORDER BY place LIMIT {most}
+SELECT number, count(*) FROM (
+  SELECT number, kept, cut FROM people ORDER BY {by} LIMIT {most}
 ) AS picked
-JOIN part ON whole_div(cell, {PLACES}) = picked.number
-GROUP BY picked.number, picked.place ORDER BY picked.place""",
+JOIN part ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, cut ORDER BY {by}""",
             )
             steps = 0
             for number, moves in found:
@@ -282,7 +289,7 @@ GROUP BY picked.number, picked.place ORDER BY picked.place""",
         self._engine.numbers("chosen", {"number": list(chosen)})
         costs: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in chosen}
         for number, slot, kept, cut in self._engine.rows(
-            "costs of chosen people", self._so_far("SELECT number FROM chosen")
+            "costs of chosen people", self._so_far(_CHOSEN)
         ):
             costs[number][slot] = (int(kept), int(cut))
         moves_of: dict[int, list[tuple[int, int, int]]] = {number: [] for number in chosen}

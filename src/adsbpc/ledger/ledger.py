@@ -8,7 +8,7 @@ whose noise came from a seed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -96,12 +96,13 @@ class Ledger:
         with self._database.reading() as connection:
             return connection.execute(wanted).scalar_one_or_none() == head.hash
 
-    def entries(self, scope: str) -> Iterator[Mapping[str, Any]]:
+    def entries(self, scope: str) -> Iterator[dict[str, Any]]:
         """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
         wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
         with self._database.reading() as connection:
             streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
-            yield from streamed.execute(wanted).mappings()
+            for row in streamed.execute(wanted).mappings():
+                yield dict(row)
 
     def _bodies(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[str]:
         wanted = rows.entries_of(scope, kind, entries.c.body).where(
