@@ -6,6 +6,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from adsbpc import Campaign
 from adsbpc.audit import Findings
 from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
@@ -21,12 +24,25 @@ def _with_fit(directory: Path, privacy: str) -> Path:
     return file
 
 
+def _of_values(directory: Path, privacy: str) -> Path:
+    """What conversions are worth, by windows of three days."""
+    file = write_campaign(directory, privacy=privacy)
+    edit(file, 'slot = "1d"', 'slot = "1d"\nmetric = "value"\nvalue_cap = 50.0')
+    edit(file, 'queries = "prefix"', 'queries = "sliding"\nwindow = 3')
+    conversions = pq.read_table(directory / "conversions.parquet")
+    worth = pa.array([12.5] * len(conversions))
+    pq.write_table(conversions.append_column("value", worth), directory / "conversions.parquet")
+    return file
+
+
 # Everybody is cut under a fixed allowance, and comes near the limit.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "adsbpc": write_campaign,
     "adsbpc, substitution": lambda place: write_campaign(place, privacy=SUBSTITUTE),
     "adsbpc, sparse vector": lambda place: write_campaign(place, privacy=SVT),
     "adsbpc, fit": lambda place: _with_fit(place, ""),
+    "adsbpc, values": lambda place: _of_values(place, ""),
+    "personal, values": lambda place: _of_values(place, PERSONAL),
     "personal": lambda place: write_campaign(place, privacy=PERSONAL),
     "personal, substitution": lambda place: write_campaign(
         place, privacy=f"{SUBSTITUTE}\n{PERSONAL}"

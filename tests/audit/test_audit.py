@@ -34,7 +34,7 @@ def details(file: Path) -> dict[str, str]:
     return {claim.name: claim.detail for claim in found.claims}
 
 
-@pytest.mark.parametrize("slots", [1, 3, 5])
+@pytest.mark.parametrize("slots", [1, 5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_claim_holds(kind: str, slots: int, released: Released, tmp_path: Path) -> None:
     file = released.copy(kind, tmp_path, slots)

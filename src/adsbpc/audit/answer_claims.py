@@ -1,8 +1,8 @@
 """The claim that published answers follow from the noisy values beside them, and nothing else.
 
 Noise is in the values: an answer that was put together from anything else would have none. Under
-personal budgets row t is y_t = sum of B_ts m_s X_s over slots s <= t, with noise; it is solved for X
-slot after slot. Under AdsBPC values are the estimates of X. Answers are sums of those.
+personal budgets row t is y_t = sum of B_ts m_s X_s over slots s <= t, with noise; it is solved for
+X slot after slot. Under AdsBPC values are the estimates of X. Answers are sums of those.
 """
 
 from __future__ import annotations
