@@ -198,7 +198,7 @@ def noise_that_was_left_out(forged: Forgery) -> None:
 
 def noise_that_is_too_large(forged: Forgery) -> None:
     """Or: what was published has little to do with what was let in."""
-    forged.step(3)["values"][0] += int(8 * forged.release(3)["scale"])
+    forged.step(3)["values"][0] += int(20 * forged.release(3)["scale"])
     forged.release(3)["values"] = forged.step(3)["values"]
 
 
@@ -241,6 +241,18 @@ def slot_left_out(forged: Forgery) -> None:
 
 def no_books(forged: Forgery) -> None:
     del forged.step(3)["books"]
+
+
+def multiplier_that_is_sql(forged: Forgery) -> None:
+    forged.step(3)["multiplier"] = "1 <> 0 THEN 'x' END AS fault FROM slot_cells) AS x --"
+
+
+def total_that_is_no_number(forged: Forgery) -> None:
+    forged.step(3)["kept"][0] = "12"
+
+
+def budget_that_is_no_number(forged: Forgery) -> None:
+    forged.opening["slot_pico_rho"][2] = "1"
 
 
 def unreadable_plan(forged: Forgery) -> None:
@@ -307,6 +319,9 @@ PLANTS: list[tuple[Plant, set[str]]] = [
     (seeded_noise, {"releases"}),
     (slot_left_out, {"releases", "book files", "published files"}),
     (no_books, {"book files"}),
+    (multiplier_that_is_sql, {"multipliers", "cells", "kept totals"}),
+    (total_that_is_no_number, {"kept totals", "noise"}),
+    (budget_that_is_no_number, {"plan"}),
     (unreadable_plan, {"plan"}),
 ]
 # Faults that everything else agrees with: no other claim may fail. Answers that were published stay

@@ -58,13 +58,13 @@ def _estimates(slots: Sequence[Slot], plan: Plan) -> list[list[float]]:
             [float(slot.release["values"][place]) for slot in slots]
             for place in range(plan.publishers)
         ]
-    columns = []
+    columns, multipliers = [], [slot.multipliers[0] for slot in slots]
     for place in range(plan.publishers):
         moved: list[float] = []
         for row, slot in zip(plan.rows, slots, strict=False):
             earlier = sum(entry * move for entry, move in zip(row, moved, strict=False))
             moved.append((slot.release["values"][place] - earlier) / row[-1])
         columns.append(
-            [move / slot.step["multiplier"] for move, slot in zip(moved, slots, strict=True)]
+            [move / multiplier for move, multiplier in zip(moved, multipliers, strict=True)]
         )
     return columns

@@ -69,12 +69,9 @@ class BookAudit:
         recount, faults, differing, rows, newcomers = self._recount, [], [], 0, []
         for number, slot in enumerate(self._record.in_order(), start=1):
             self._files.open_slot(self._engine, number)
-            fine, coarse = slot.step["multiplier"], slot.step["cut_multiplier"]
-            sums = recount.slot_sums(number, fine, coarse)
+            sums = recount.slot_sums(number, *slot.multipliers)
             faults += [f"slot {number}: {rows:,} rows {what}" for what, rows in sums.faults.items()]
-            *kept, cut = slot.step["kept"]
-            expected = [*(fine * total for total in kept), coarse * cut]
-            for place, (found, told) in enumerate(zip(sums.moved, expected, strict=True)):
+            for place, (found, told) in enumerate(zip(sums.moved, slot.moved(), strict=True)):
                 if found != told:
                     differing.append(
                         f"slot {number}, place {place}: rows add up to {found}, and the total in "
@@ -119,11 +116,12 @@ class BookAudit:
                     kept + cut > limits[slot - 1] for slot, (kept, cut) in found.items()
                 )
             self._advance()
+        people, followed = sum(part.people for part in parts), sum(part.followed for part in parts)
         return {
-            PEOPLE: _judged(_problems_of_people(parts), f"{_sum(parts, 'people'):,} people"),
+            PEOPLE: _judged(_problems_of_people(parts), f"{people:,} people"),
             COSTS: _judged(
                 _problems_of_costs(parts),
-                f"{_sum(parts, 'people'):,} people, {_sum(parts, 'followed'):,} of them followed "
+                f"{people:,} people, {followed:,} of them followed "
                 f"through slots; the largest has spent {_share(parts, limits)} of today's limit",
             ),
             PLAIN: _judged(
@@ -131,9 +129,7 @@ class BookAudit:
                 f"{plain.people:,} people, alike to the last unit: {LARGEST} of the largest and "
                 f"{AT_RANDOM} at random, if there are so many, of every {ROWS_OF_A_PART:,} rows",
             ),
-            ACCOUNTS: _judged(
-                _problems_of_accounts(parts), f"{_sum(parts, 'people'):,} accounts, exactly"
-            ),
+            ACCOUNTS: _judged(_problems_of_accounts(parts), f"{people:,} accounts, exactly"),
         }
 
 
@@ -162,26 +158,26 @@ def _judged(problems: list[str], figures: str) -> str | BrokenClaimError:
     return BrokenClaimError(listed(problems)) if problems else figures
 
 
-def _sum(parts: list[Part], what: str) -> int:
-    return sum(getattr(part, what) for part in parts)
-
-
 def _share(parts: list[Part], limits: list[int]) -> str:
     return f"{100 * max(part.largest for part in parts) / limits[-1]:.4g}%"
 
 
+def _count(parts: list[Part], fault: str) -> int:
+    return sum(part.faults.get(fault, 0) for part in parts)
+
+
 def _problems_of_people(parts: list[Part]) -> list[str]:
     counted = {
-        "pairs of rows for the same person, slot and publisher": _sum(parts, "repeated"),
-        "numbers without one name": _sum(parts, "without_name"),
-        "numbers without any row": _sum(parts, "without_cells"),
-        "numbers without one account": _sum(parts, "without_account"),
+        "pairs of rows for the same person, slot and publisher": _count(parts, "repeated"),
+        "numbers without one name": _count(parts, "nameless"),
+        "numbers without any row": _count(parts, "without rows"),
+        "numbers without one account": _count(parts, "without account"),
     }
     return [f"{count:,} {what}" for what, count in counted.items() if count]
 
 
 def _problems_of_costs(parts: list[Part]) -> list[str]:
-    count = _sum(parts, "above")
+    count = _count(parts, "above")
     if not count:
         return []
     number, slot, cost, limit = _example(parts, "above")
@@ -193,14 +189,14 @@ def _problems_of_costs(parts: list[Part]) -> list[str]:
 
 def _problems_of_accounts(parts: list[Part]) -> list[str]:
     problems = []
-    if count := _sum(parts, "with_other_account"):
-        number, told, cost = _example(parts, "account")
+    if count := _count(parts, "other account"):
+        number, told, cost = _example(parts, "other account")
         problems.append(
             f"{count:,} accounts differ, first that of number {number}: it says {told}, and the "
             f"rows cost {cost}"
         )
-    if count := _sum(parts, "with_other_cut"):
-        number, slot, told, cost = _example(parts, "cut")
+    if count := _count(parts, "other cut"):
+        number, slot, told, cost = _example(parts, "other cut")
         problems.append(
             f"{count:,} charges for what was cut differ, first that of number {number} on slot "
             f"{slot}: charged {told}, costs {cost}"
@@ -208,5 +204,5 @@ def _problems_of_accounts(parts: list[Part]) -> list[str]:
     return problems
 
 
-def _example(parts: list[Part], what: str) -> tuple[int, ...]:
-    return next(part.examples[what] for part in parts if what in part.examples)
+def _example(parts: list[Part], fault: str) -> tuple[int, ...]:
+    return next(part.examples[fault] for part in parts if fault in part.examples)

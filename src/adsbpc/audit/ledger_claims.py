@@ -177,15 +177,16 @@ def releases(record: Record, plan: Plan) -> Claim:
 
 
 def published(record: Record, folder: Path) -> Claim:
-    files = {int(file.stem): file for file in folder.glob("*.json") if file.stem.isdecimal()}
+    files = sorted(file for file in folder.glob("*.json") if file.stem.isdecimal())
 
     def check() -> str:
-        beyond = sorted(files.keys() - record.slots.keys())
+        found = {int(file.stem) for file in files}
+        beyond = sorted(found - record.slots.keys())
         require(not beyond, f"slots {beyond} were published, and the ledger does not know them")
-        for number, file in sorted(files.items()):
-            same = sha256(file.read_bytes()).hexdigest() == record.slots[number].text_hash
+        for file in files:
+            same = sha256(file.read_bytes()).hexdigest() == record.slots[int(file.stem)].text_hash
             require(same, f"{file} is not what the ledger says was released")
-        missing = len(record.slots) - len(files)
+        missing = len(record.slots) - len(found)
         return f"{missing:,} slots are not there" if missing else "all slots are there"
 
     checked = f"{len(files):,} files, byte for byte against the ledger"

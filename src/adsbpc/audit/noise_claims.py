@@ -20,7 +20,7 @@ from adsbpc.audit.promised import (
     PICO,
     Plan,
 )
-from adsbpc.audit.record import Record, Slot
+from adsbpc.audit.record import Record
 
 # How often noise that is as it should be fails a claim, at most.
 FALSE_ALARM = 1e-9
@@ -104,16 +104,15 @@ def multipliers(record: Record, plan: Plan) -> Claim:
         whole = sqrt(LIMIT * KEPT_SHARE)
         seen = set()
         for number, slot in enumerate(record.in_order(), start=1):
-            multiplier, allowance = slot.step["multiplier"], slot.release["allowance"]
+            allowance = float(slot.release["allowance"])
             public = round(whole / (allowance * ONE * CONVERSION))
+            meant = (public, max(1, public // plan.cut_ratio))
             require(
-                (multiplier, slot.step["cut_multiplier"])
-                == (public, max(1, public // plan.cut_ratio)),
-                f"slot {number} used {multiplier} and {slot.step['cut_multiplier']} for what was "
-                f"cut; the public allowance of {allowance:.6g} means {public} and "
-                f"{max(1, public // plan.cut_ratio)}",
+                slot.multipliers == meant,
+                f"slot {number} used {slot.multipliers}, of which the second is for what was cut; "
+                f"the public allowance of {allowance:.6g} means {meant}",
             )
-            seen.add(multiplier)
+            seen.add(public)
         return f"from {min(seen)} to {max(seen)}"
 
     return claim("multipliers", f"{len(record.slots):,} slots against public allowances", check)
@@ -149,7 +148,7 @@ def noise(record: Record, plan: Plan) -> Claim:
 
     def check() -> str:
         slots = record.in_order()
-        columns = [_moved(slots, column, plan) for column in range(plan.publishers + 1)]
+        columns = list(zip(*(slot.moved() for slot in slots), strict=True))
         found = []
         for number, slot in enumerate(slots, start=1):
             row = plan.rows[number - 1]
@@ -160,12 +159,6 @@ def noise(record: Record, plan: Plan) -> Claim:
 
     rows = f"{len(record.slots):,} rows of {plan.publishers + 1:,} values"
     return claim("noise", f"{rows} less the exact sums, by the scale", check)
-
-
-def _moved(slots: Sequence[Slot], column: int, plan: Plan) -> list[int]:
-    """m_s X_s of one column, by slot."""
-    multiplier = "cut_multiplier" if column == plan.publishers else "multiplier"
-    return [slot.step[multiplier] * slot.step["kept"][column] for slot in slots]
 
 
 def _fits(deviates: Sequence[float], even_if_small: bool) -> str:

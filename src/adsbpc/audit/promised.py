@@ -121,6 +121,10 @@ def plan_of(record: Record) -> Plan:
         tuple(record.opening["slot_pico_rho"]),
         tuple(tuple(row) for row in record.opening.get("strategy", ())),
     )
+    entries = [*plan.budgets, *(entry for row in plan.rows for entry in row)]
+    require(
+        all(type(entry) is int for entry in entries), "budgets or the strategy are no whole numbers"
+    )
     require(
         record.terms["adjacency"] in ("add-remove", "substitute")
         and privacy.adjacency == record.terms["adjacency"],

@@ -46,6 +46,23 @@ class Slot:
     def charged(self, part: str) -> int:
         return self.charges.get(part, 0)
 
+    @property
+    def multipliers(self) -> tuple[int, int]:
+        """Of what was let in, and of what was counted of the cut."""
+        found = self.step["multiplier"], self.step["cut_multiplier"]
+        if not all(type(each) is int and each >= 1 for each in found):
+            raise BrokenClaimError(f"multipliers of {found}: expected whole numbers above 0")
+        return found
+
+    def moved(self) -> list[int]:
+        """SECRET: totals of what was let in by publisher, and last of what was counted of the cut,
+        times the multipliers: m X."""
+        fine, coarse = self.multipliers
+        *kept, cut = self.step["kept"]
+        if not all(type(each) is int for each in (*kept, cut)):
+            raise BrokenClaimError("kept totals that are no whole numbers")
+        return [*(fine * total for total in kept), coarse * cut]
+
 
 @dataclass
 class Record:

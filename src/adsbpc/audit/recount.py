@@ -42,18 +42,13 @@ class SlotSums:
 
 @dataclass(frozen=True)
 class Part:
-    """People with numbers in a range, all that the books say of them counted."""
+    """People with numbers in a range, and how many were followed through slots; `largest` is what
+    the largest of them cost. `faults` counts what must not be, with a first example of each."""
 
     people: int
-    repeated: int
-    without_name: int
-    without_cells: int
-    without_account: int
-    with_other_account: int
-    with_other_cut: int
-    above: int
     followed: int
     largest: int
+    faults: dict[str, int]
     examples: dict[str, tuple[Any, ...]]
 
 
@@ -170,10 +165,30 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
         )
         self._multiply()
         self._gather(first, end)
-        above = f"""
-SELECT number, so_far.slot, kept + cut, most FROM ({self._so_far(_BELOW_THE_END)}) AS so_far
-JOIN limits ON limits.slot = so_far.slot WHERE kept + cut > most"""
-        cut = f"""
+        ((people, followed, largest, repeated),) = engine.rows(
+            "people",
+            f"""
+SELECT count(*), count(*) FILTER (WHERE kept + cut > {_wide(self._first_limit)}),
+  coalesce(max(kept + cut), wide(0)), (SELECT count(*) FROM pairs WHERE slot = earlier)
+FROM people""",
+        )
+        faults, examples = {"repeated": repeated} if repeated else {}, {}
+        for fault, sql in self._faults(first, end).items():
+            ((count,),) = engine.rows(fault, f"SELECT count(*) FROM ({sql}) AS found")
+            if count:
+                faults[fault] = count
+                examples[fault] = engine.rows(fault, f"{sql} ORDER BY 1 LIMIT 1")[0]
+        return Part(people, followed, int(largest), faults, examples)
+
+    def _faults(self, first: int | None, end: int | None) -> dict[str, str]:
+        """Queries that find nothing if the books of the part are as they should be."""
+        return {
+            "nameless": "SELECT number FROM people WHERE named <> 1",
+            "without rows": "SELECT number FROM people WHERE has_cells = 0",
+            "without account": "SELECT number FROM people WHERE accounts <> 1",
+            "other account": "SELECT number, spent, kept FROM people"
+            " WHERE accounts = 1 AND spent <> kept",
+            "other cut": f"""
 SELECT coalesce(found.number, told.number), coalesce(found.slot, told.slot),
   coalesce(charge, wide(0)), coalesce(cost, wide(0))
 FROM (
@@ -182,28 +197,11 @@ FROM (
 ) AS found
 FULL JOIN (SELECT * FROM charged_cut WHERE {_within("number", first, end, 1)}) AS told
   ON told.number = found.number AND told.slot = found.slot
-WHERE coalesce(charge, wide(-1)) <> coalesce(cost, wide(-1))"""
-        other = "SELECT number, spent, kept FROM people WHERE accounts = 1 AND spent <> kept"
-        nameless = "SELECT number FROM people WHERE named <> 1"
-        ((people, without_cells, without_account, follow, largest, twice),) = engine.rows(
-            "people",
-            f"""
-SELECT count(*), count(*) FILTER (WHERE has_cells = 0), count(*) FILTER (WHERE accounts <> 1),
-  count(*) FILTER (WHERE kept + cut > {_wide(self._first_limit)}),
-  coalesce(max(kept + cut), wide(0)), (SELECT count(*) FROM pairs WHERE slot = earlier)
-FROM people""",
-        )
-        counts, examples = {}, {}
-        for name, sql in (
-            ("above", above), ("cut", cut), ("account", other), ("name", nameless),
-        ):  # fmt: skip
-            ((counts[name],),) = engine.rows(name, f"SELECT count(*) FROM ({sql}) AS found")
-            if counts[name]:
-                examples[name] = engine.rows(name, f"{sql} ORDER BY 1 LIMIT 1")[0]
-        return Part(
-            people, twice, counts["name"], without_cells, without_account, counts["account"],
-            counts["cut"], counts["above"], follow, int(largest), examples,
-        )  # fmt: skip
+WHERE coalesce(charge, wide(-1)) <> coalesce(cost, wide(-1))""",
+            "above": f"""
+SELECT number, so_far.slot, kept + cut, most FROM ({self._so_far(_BELOW_THE_END)}) AS so_far
+JOIN limits ON limits.slot = so_far.slot WHERE kept + cut > most""",
+        }
 
     def _multiply(self) -> None:
         """Terms of the costs of a part: products of two moves in the same column."""
