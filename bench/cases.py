@@ -8,20 +8,19 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from adsbpc.campaign import attribute
+from adsbpc.campaign import Campaign, attribute
 from adsbpc.campaign.fits import fit_to_events
-from adsbpc.contributions import Books, EngineAccounts, EngineContributions
+from adsbpc.contributions import EngineContributions
 from adsbpc.engines import Engine, open_engine
 from adsbpc.events import read_events
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
-from adsbpc.privacy import LIMIT, SeededRandomness, Terms, toeplitz
-from adsbpc.privacy.strategies import ONE
+from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 from bench.measured import Measured, seconds_of
+from bench.released import release_every_slot, released_spec
 
 
 def _scan_seconds(engine: Engine, relations: list[str]) -> float:
@@ -156,30 +155,29 @@ def contributions_by_slot_in_1gib(data: Path) -> Measured:
 
 
 def personal_budgets_by_slot(data: Path) -> Measured:
-    """For every slot everybody's need, what the filter keeps, and books that are written."""
+    """For every slot everybody's need, what the filter keeps, books that are written and named in a
+    ledger. They stay for the audit."""
     engine = _open("3GiB")
     relation = _rows_by_slot(engine, data)
     floor = _scan_seconds(engine, [relation])
-    publishers = tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS))
-    strategy = toeplitz(SLOTS, 0.3)
-    edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
+    return _measured(floor, seconds_of(lambda: release_every_slot(data, engine, relation)))
 
-    def every_slot() -> None:
-        earlier: tuple[Path, ...] = ()
-        for slot in range(1, SLOTS + 1):
-            new = Path(folder) / str(slot)
-            new.mkdir()
-            costs = tuple(map(int, strategy.gram[slot - 1, :slot]))
-            accounts = EngineAccounts(engine, relation, SLOTS, publishers, Books(earlier, new))
-            if slot in (1, 2, 4, 8, 16):
-                accounts.needs(costs, edges)
-            # Everybody may cost as much as some 140 conversions at different publishers.
-            accounts.admit(Terms(costs, 2_000, 500, LIMIT // 20 * 19, LIMIT // 20))
-            accounts.close()
-            earlier += (new,)
 
-    with TemporaryDirectory(dir=data) as folder:
-        return _measured(floor, seconds_of(every_slot))
+def audit(data: Path) -> Measured:
+    """Everything that those books and that ledger claim, recomputed; the floor is a scan of the
+    contributions that went into them."""
+    engine = _open("3GiB")
+    relation = _rows_by_slot(engine, data)
+    floor = _scan_seconds(engine, [relation])
+    campaign = Campaign(released_spec(data))
+    if campaign.status().released < SLOTS:
+        release_every_slot(data, engine, relation)
+    engine.close()
+    findings = []
+    measured = _measured(floor, seconds_of(lambda: findings.append(campaign.audit())))
+    if not findings[0].held:
+        raise RuntimeError(f"the audit fails: {findings[0].broken}")
+    return measured
 
 
 def scales_of_a_year_of_hours(data: Path) -> Measured:
@@ -205,6 +203,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         contributions_by_slot,
         contributions_by_slot_in_1gib,
         personal_budgets_by_slot,
+        audit,
         scales_of_a_year_of_hours,
     )
 }

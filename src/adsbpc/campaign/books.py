@@ -42,7 +42,7 @@ class BookFolder:
 
     def __init__(self, spec: CampaignSpec) -> None:
         campaign = spec.campaign
-        self._folder = (
+        self.folder = (
             spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
         )
 
@@ -128,7 +128,7 @@ class BookFolder:
             ) from None
 
     def _slot(self, slot: int) -> Path:
-        return self._folder / f"slot={slot:04d}"
+        return self.folder / f"slot={slot:04d}"
 
 
 _LOST = (

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from adsbpc.audit import Findings, Subject, audit
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import attribute
 from adsbpc.campaign.fits import known_fit
@@ -249,6 +250,18 @@ class Campaign:
         except LedgerError as error:
             return Verification(found.entries, found.head, str(error))
         return found
+
+    def audit(self, told: Callable[[int, int], None] = lambda done, total: None) -> Findings:
+        """Recompute from ledger, published files and books what was promised, claim by claim, in
+        code of its own. `told` hears of every step how many are done, and how many there are."""
+        spec, ledger = self.spec, self._ledger
+        options = spec.engine_options if spec.events.engine == "duckdb" else {}
+        # The books are files; a database of events is not needed for them.
+        options.pop("database", None)
+        subject = Subject(
+            ledger, *self._key, Published(spec, ledger).folder, BookFolder(spec).folder
+        )
+        return audit(subject, options, told)
 
     def report(self, level: float = 0.95, adjusted: bool = False) -> Report:
         """Released values with intervals; `adjusted` totals never fall and are never negative."""

@@ -22,12 +22,14 @@ def notes() -> Console:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable(
+    said: str = "Stopped. What was released is in the ledger: run it again to go on.",
+) -> Iterator[None]:
     """Ctrl-C ends a run of releases between two slots, or rolls the current one back."""
     try:
         yield
     except KeyboardInterrupt:
-        notes().print("Stopped. What was released is in the ledger: run it again to go on.")
+        notes().print(said)
         raise typer.Exit(_STOPPED) from None
 
 

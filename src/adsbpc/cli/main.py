@@ -155,7 +155,10 @@ def restore(
 def status(
     file: CampaignFile,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check that no entry of the ledger was changed.")
+        bool,
+        typer.Option(
+            "--verify", help="Check that no entry and no file was changed, and run the audit."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -163,6 +166,20 @@ def status(
     from adsbpc.cli.status import run
 
     run(file, verify, as_json)
+
+
+@app.command()
+def audit(file: CampaignFile, as_json: AsJson = False) -> None:
+    """Check what was promised against ledger, files and books.
+
+    One line for each claim, recomputed in exact integers by code that shares nothing with the code
+    that releases: the chain of the ledger, charges and noise against the promise, what every person
+    cost under personal budgets, and that the books add up to the secret totals. Reads everything,
+    changes nothing, and ends with exit code 1 if a claim does not hold.
+    """
+    from adsbpc.cli.audit import run
+
+    run(file, as_json)
 
 
 @app.command()

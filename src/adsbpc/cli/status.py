@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Status
+from adsbpc.cli.audit import audited
 from adsbpc.cli.console import counted, results
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Verification
@@ -17,7 +19,7 @@ from adsbpc.report.numbers import budget_texts
 
 def run(file: Path, verify: bool, as_json: bool) -> None:
     campaign = Campaign.load(file)
-    checked = campaign.verify() if verify else None
+    checked = _verified(campaign) if verify else None
     if checked is not None and checked.problem is not None:
         if as_json:
             print(json.dumps({"verified": False, "problem": checked.problem}))
@@ -29,10 +31,23 @@ def run(file: Path, verify: bool, as_json: bool) -> None:
     results().print(_table(campaign, found))
     if checked is not None:
         print(
-            f"Verified: none of {checked.entries:,} entries was changed. Note down the last hash,"
+            f"Verified: none of {checked.entries:,} entries was changed, and every claim of the "
+            "audit holds."
         )
-        print("to show later that none was cut off either:")
+        print("Note down the last hash, to show later that none was cut off either:")
         print(checked.head)
+
+
+def _verified(campaign: Campaign) -> Verification:
+    """Whether anything was changed; if not, whether what stands there keeps the promise."""
+    checked = campaign.verify()
+    if checked.problem is not None:
+        return checked
+    broken = audited(campaign).broken
+    if not broken:
+        return checked
+    problem = f"the audit's claim {broken[0].name!r} fails: {broken[0].detail}. Run adsbpc audit"
+    return replace(checked, problem=problem)
 
 
 def budget_line(found: Status) -> str:

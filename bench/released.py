@@ -1,0 +1,94 @@
+"""A campaign under personal budgets over the made-up contributions: ledger and books as releases
+leave them, without the way from events to contributions."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from adsbpc.campaign import start
+from adsbpc.campaign.books import BookFolder
+from adsbpc.contributions import EngineAccounts
+from adsbpc.engines import Engine
+from adsbpc.ledger import Ledger
+from adsbpc.mechanisms import PersonalBudget, PersonalState, SlotRelease
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, ChargeLine, Release
+from adsbpc.privacy import SecureRandomness
+from adsbpc.privacy.strategies import ONE
+from bench.data import CONTRIBUTION_PUBLISHERS, SLOTS
+
+# Everybody may cost as much as some 135 conversions at different publishers.
+_ALLOWANCE = 11.6
+_LOOKS = (1, 2, 4, 8, 16)
+
+
+def released_spec(data: Path) -> CampaignSpec:
+    return CampaignSpec.model_validate(
+        {
+            "campaign": {
+                "name": "bench",
+                "advertiser": "Ad-1",
+                "start": "2026-03-01",
+                "slots": SLOTS,
+                "publishers": [f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS - 1)],
+            },
+            "events": {"impressions": "none.parquet", "conversions": "none.parquet"},
+            "privacy": {
+                "rho": 1.0,
+                "mechanism": "personal-budget",
+                "personal_budget": {"strategy": "toeplitz", "allowance": _ALLOWANCE},
+            },
+            "engine": {"options": {"threads": 2, "memory_limit": "3GiB"}},
+            "directory": data / "released",
+        }
+    )
+
+
+def release_every_slot(data: Path, engine: Engine, relation: str) -> None:
+    """For every slot everybody's need, what the filter keeps, books that are written, and an entry
+    in the ledger."""
+    spec = released_spec(data)
+    shutil.rmtree(spec.directory, ignore_errors=True)
+    spec.directory.mkdir()
+    ledger = Ledger(spec.ledger.location, spec.directory)
+    running, folder = start(spec, ledger), BookFolder(spec)
+    mechanism, opening = running.mechanism, running.opening
+    assert isinstance(mechanism, PersonalBudget)
+    edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
+    for slot in range(1, SLOTS + 1):
+        steps = ledger.steps(*running.key) if slot > 1 else []
+        with folder.attempt(steps) as books:
+            accounts = EngineAccounts(engine, relation, SLOTS, spec.reported_publishers, books)
+            if slot in _LOOKS:
+                accounts.needs(mechanism.terms(slot, 1).costs, edges)
+            drawn, state = mechanism.release(
+                PersonalState.from_steps(steps), accounts, SecureRandomness()
+            )
+            accounts.close()
+            step = {**state.last_step(), "books": folder.seal(books.new)}
+        ledger.commit(_release(spec, drawn), step, opening)
+        opening = None
+
+
+def _release(spec: CampaignSpec, drawn: SlotRelease) -> Release:
+    starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
+    return Release(
+        scope=spec.campaign.scope,
+        campaign=spec.campaign.name,
+        slot=drawn.slot,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        metric=spec.campaign.metric,
+        mechanism="personal-budget",
+        allowance=drawn.allowance,
+        histogram=drawn.histogram,
+        scale=drawn.scale,
+        values=drawn.values,
+        randomness=drawn.randomness,
+        charges=tuple(
+            ChargeLine(each.part, float(each.rho), each.pico_rho) for each in drawn.charges
+        ),
+        estimates=drawn.answers,
+        slot_totals=drawn.slot_totals,
+        running_totals=drawn.running_totals,
+    )

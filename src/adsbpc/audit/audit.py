@@ -1,0 +1,108 @@
+"""The audit of a campaign: claim by claim, from the ledger, the published files and the books.
+
+An independent reading: nothing of the code that plans, admits, draws noise or writes the books is
+imported here, and an import contract holds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from adsbpc.audit import ledger_claims, noise_claims
+from adsbpc.audit.answer_claims import answers
+from adsbpc.audit.book_claims import BookAudit, Told
+from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
+from adsbpc.audit.promised import Plan, plan_of
+from adsbpc.audit.record import Record, read_record
+from adsbpc.engines import open_engine
+from adsbpc.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is audited: a campaign of a ledger, the folder that it published to, and its books."""
+
+    ledger: Ledger
+    scope: str
+    campaign: str
+    published: Path
+    books: Path
+
+
+def audit(
+    subject: Subject,
+    engine_options: Mapping[str, str | int | bool] | None = None,
+    told: Told = lambda done, total: None,
+) -> Findings:
+    """Check every claim. `engine_options` are for DuckDB, which adds up the books."""
+    record = read_record(subject.ledger, subject.scope, subject.campaign)
+    found = [ledger_claims.chain(record), ledger_claims.budgets(record)]
+    if not record.slots:
+        found.append(claim("releases", "entries of the campaign", lambda: _nothing(record)))
+    else:
+        plan = result_or_claim("plan", "what the campaign promised", lambda: plan_of(record))
+        if isinstance(plan, Claim):
+            found.append(plan)
+        elif plan.is_personal:
+            found += _released(record, plan)
+            found += _personal_budgets(record, plan, subject.books, engine_options, told)
+        else:
+            found += _released(record, plan)
+            found += _adsbpc(record, plan)
+    found.append(ledger_claims.published(record, subject.published))
+    return Findings(tuple(found))
+
+
+def _nothing(record: Record) -> str:
+    require(not record.started, "the campaign was opened, and has no release")
+    return "the campaign has not started: nothing of it was charged or released"
+
+
+def _released(record: Record, plan: Plan) -> list[Claim]:
+    """What holds under either mechanism."""
+    found = [
+        ledger_claims.planned(record, plan),
+        ledger_claims.charges(record, plan),
+        ledger_claims.releases(record, plan),
+        answers(record, plan),
+    ]
+    return [*found, noise_claims.fit(record, plan)] if plan.fit_rho else found
+
+
+def _personal_budgets(
+    record: Record,
+    plan: Plan,
+    folder: Path,
+    engine_options: Mapping[str, str | int | bool] | None,
+    told: Told,
+) -> list[Claim]:
+    engine = open_engine("duckdb", engine_options)
+    try:
+        books = BookAudit(record, plan, folder, engine, told)
+        found = books.claims()
+    finally:
+        engine.close()
+    return [
+        noise_claims.scale_of_rows(record, plan),
+        noise_claims.multipliers(record, plan),
+        *found,
+        noise_claims.noise(record, plan),
+        noise_claims.histograms(record, plan, books.newcomers),
+    ]
+
+
+def _adsbpc(record: Record, plan: Plan) -> list[Claim]:
+    def no_books() -> str:
+        named = [number for number, slot in record.slots.items() if "books" in slot.step]
+        require(not named, f"the ledger names books for slots {named}, and adsbpc keeps none")
+        return (
+            "NOT CHECKED, because AdsBPC keeps no books: that everybody was held to the bound, "
+            "what each person cost, that the noise has the stated scale"
+        )
+
+    return [
+        noise_claims.scales_by_bound(record, plan),
+        claim("limits of this audit", "whether there are books to check people by", no_books),
+    ]

@@ -1,0 +1,208 @@
+"""Claims about the books of personal budgets: who is in them, what everybody cost, what adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from adsbpc.audit.book_files import BookFiles
+from adsbpc.audit.claims import BrokenClaimError, Claim, claim, claims, listed, require
+from adsbpc.audit.cost import costs_by_slot
+from adsbpc.audit.promised import Plan
+from adsbpc.audit.record import Record
+from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, Part, Recount
+from adsbpc.engines import Engine
+
+# Called with how many steps are done, and how many there are as far as is known.
+Told = Callable[[int, int], None]
+Judged = dict[str, str | BrokenClaimError]
+
+CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS = (
+    "cells", "kept totals", "names", "people in the books", "costs of people", "plain recount",
+    "accounts",
+)  # fmt: skip
+_CHECKED = {
+    CELLS: "every row: its slot, publisher and multiplier, at most what was asked, none below 0",
+    TOTALS: "sums of the rows by slot and publisher against the secret totals",
+    NAMES: "every user id has one number, every number one user id, over all slots",
+    PEOPLE: "every row stands there once, and belongs to a named person with one account",
+    COSTS: "everybody's cost from all rows and the strategy, after every slot, against the limit",
+    PLAIN: "the same for some people, in plain Python from the rows of the strategy",
+    ACCOUNTS: "what accounts, and charges for what was cut, say against those costs",
+}
+
+
+class BookAudit:
+    """Goes through the files, slot by slot, then person by person. `newcomers` counts the people
+    who were new on each slot, once the slots were gone through."""
+
+    def __init__(
+        self, record: Record, plan: Plan, folder: Path, engine: Engine, told: Told
+    ) -> None:
+        self.newcomers: list[int] | None = None
+        self._record, self._plan, self._engine = record, plan, engine
+        self._files = BookFiles(record, folder)
+        self._told, self._done, self._steps = told, 0, 2 * len(record.slots)
+
+    def claims(self) -> list[Claim]:
+        return [
+            self._files.hashes(self._advance),
+            *claims(_of(CELLS, TOTALS), self._slots),
+            claim(NAMES, _CHECKED[NAMES], self._names),
+            *claims(_of(PEOPLE, COSTS, PLAIN, ACCOUNTS), self._everybody),
+        ]
+
+    def _advance(self) -> None:
+        self._done += 1
+        self._told(self._done, self._steps)
+
+    @cached_property
+    def _recount(self) -> Recount:
+        """If the files cannot be opened, every claim that needs them says why."""
+        self._files.open(self._engine)
+        plan = self._plan
+        return Recount(self._engine, plan.rows, plan.publishers, plan.limits(self._record))
+
+    def _slots(self) -> Judged:
+        recount, faults, differing, rows, newcomers = self._recount, [], [], 0, []
+        for number, slot in enumerate(self._record.in_order(), start=1):
+            self._files.open_slot(self._engine, number)
+            sums = recount.slot_sums(number, *slot.multipliers)
+            faults += [f"slot {number}: {rows:,} rows {what}" for what, rows in sums.faults.items()]
+            for place, (found, told) in enumerate(zip(sums.moved, slot.moved(), strict=True)):
+                if found != told:
+                    differing.append(
+                        f"slot {number}, place {place}: rows add up to {found}, and the total in "
+                        f"the ledger means {told}"
+                    )
+            rows += sums.rows
+            newcomers.append(sums.newcomers)
+            self._advance()
+        self.newcomers = newcomers
+        return {
+            CELLS: _judged(faults, f"{rows:,} rows of {len(newcomers):,} slots"),
+            TOTALS: _judged(
+                differing,
+                f"{len(newcomers) * (self._plan.publishers + 1):,} sums, what was cut included",
+            ),
+        }
+
+    def _names(self) -> str:
+        assert self._recount
+        ((rows, ids, numbers, empty),) = self._engine.rows(
+            "names",
+            "SELECT count(*), count(DISTINCT user_id), count(DISTINCT number),"
+            " count(*) FILTER (WHERE user_id IS NULL OR number IS NULL) FROM names",
+        )
+        require(not empty, f"{empty:,} user ids or numbers are empty")
+        require(ids == rows, f"{rows - ids:,} user ids have a second number, and a second budget")
+        require(numbers == rows, f"{rows - numbers:,} numbers stand for a second user id")
+        return f"{rows:,} people"
+
+    def _everybody(self) -> Judged:
+        recount, rows = self._recount, self._plan.rows
+        limits, plain = self._plan.limits(self._record), _Plain()
+        parts, ranges = [], recount.ranges()
+        self._steps += len(ranges)
+        for first, end in ranges:
+            parts.append(recount.part(first, end))
+            for moves, costs in recount.chosen():
+                found = costs_by_slot(rows, moves, self._plan.publishers)
+                plain.people += 1
+                plain.differing += found != costs
+                plain.above += any(
+                    kept + cut > limits[slot - 1] for slot, (kept, cut) in found.items()
+                )
+            self._advance()
+        people, followed = sum(part.people for part in parts), sum(part.followed for part in parts)
+        return {
+            PEOPLE: _judged(_problems_of_people(parts), f"{people:,} people"),
+            COSTS: _judged(
+                _problems_of_costs(parts),
+                f"{people:,} people, {followed:,} of them followed "
+                f"through slots; the largest has spent {_share(parts, limits)} of today's limit",
+            ),
+            PLAIN: _judged(
+                plain.problems(),
+                f"{plain.people:,} people, alike to the last unit: {LARGEST} of the largest and "
+                f"{AT_RANDOM} at random, if there are so many, of every {ROWS_OF_A_PART:,} rows",
+            ),
+            ACCOUNTS: _judged(_problems_of_accounts(parts), f"{people:,} accounts, exactly"),
+        }
+
+
+@dataclass
+class _Plain:
+    """People that were counted in plain Python."""
+
+    people: int = 0
+    differing: int = 0
+    above: int = 0
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.differing:
+            found.append(f"{self.differing:,} of {self.people:,} people cost other than SQL found")
+        if self.above:
+            found.append(f"{self.above:,} of {self.people:,} people cost more than the limit")
+        return found
+
+
+def _of(*names: str) -> dict[str, str]:
+    return {name: _CHECKED[name] for name in names}
+
+
+def _judged(problems: list[str], figures: str) -> str | BrokenClaimError:
+    return BrokenClaimError(listed(problems)) if problems else figures
+
+
+def _share(parts: list[Part], limits: list[int]) -> str:
+    return f"{100 * max(part.largest for part in parts) / limits[-1]:.4g}%"
+
+
+def _count(parts: list[Part], fault: str) -> int:
+    return sum(part.faults.get(fault, 0) for part in parts)
+
+
+def _problems_of_people(parts: list[Part]) -> list[str]:
+    counted = {
+        "pairs of rows for the same person, slot and publisher": _count(parts, "repeated"),
+        "numbers without one name": _count(parts, "nameless"),
+        "numbers without any row": _count(parts, "without rows"),
+        "numbers without one account": _count(parts, "without account"),
+    }
+    return [f"{count:,} {what}" for what, count in counted.items() if count]
+
+
+def _problems_of_costs(parts: list[Part]) -> list[str]:
+    count = _count(parts, "above")
+    if not count:
+        return []
+    number, slot, cost, limit = _example(parts, "above")
+    return [
+        f"{count:,} times somebody is above the limit, first number {number} after slot {slot}: "
+        f"cost {cost}, limit {limit}"
+    ]
+
+
+def _problems_of_accounts(parts: list[Part]) -> list[str]:
+    problems = []
+    if count := _count(parts, "other account"):
+        number, told, cost = _example(parts, "other account")
+        problems.append(
+            f"{count:,} accounts differ, first that of number {number}: it says {told}, and the "
+            f"rows cost {cost}"
+        )
+    if count := _count(parts, "other cut"):
+        number, slot, told, cost = _example(parts, "other cut")
+        problems.append(
+            f"{count:,} charges for what was cut differ, first that of number {number} on slot "
+            f"{slot}: charged {told}, costs {cost}"
+        )
+    return problems
+
+
+def _example(parts: list[Part], fault: str) -> tuple[int, ...]:
+    return next(part.examples[fault] for part in parts if fault in part.examples)

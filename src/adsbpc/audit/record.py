@@ -1,0 +1,168 @@
+"""What the ledger holds of a campaign, read entry by entry and held against its hashes.
+
+The formula of the chain is restated here: an entry's hash is SHA-256 over the JSON list of the hash
+before it and nine of its columns, of which one is the hash of its body.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from adsbpc.audit.claims import BrokenClaimError
+from adsbpc.errors import LedgerError
+from adsbpc.ledger import Ledger
+
+_SEALED = (
+    "scope", "position", "kind", "campaign", "slot", "part", "pico_rho", "body_hash", "recorded_at",
+)  # fmt: skip
+# What a release gives out. Its answers are kept apart: of those there are many.
+_ANSWERS = ("estimates", "slot_totals", "running_totals")
+_KNOWN = {
+    "scope", "campaign", "slot", "starts_at", "ends_at", "metric", "mechanism", "bound",
+    "allowance", "histogram", "scale", "values", "randomness", "charges", "attribution", "fit",
+    "ledger", *_ANSWERS,
+}  # fmt: skip
+
+# Publisher, first and last slot of a sum, the answer, its standard error.
+Answer = tuple[str, tuple[int, int] | None, float, float]
+
+
+@dataclass
+class Slot:
+    """`charges` are the ledger's by part, `text_hash` that of the stored release, `unknown` what a
+    release should not give out, `step` SECRET."""
+
+    charges: dict[str, int] = field(default_factory=dict)
+    release: dict[str, Any] = field(default_factory=dict)
+    answers: list[Answer] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    text_hash: str = ""
+    step: dict[str, Any] = field(default_factory=dict)
+
+    def charged(self, part: str) -> int:
+        return self.charges.get(part, 0)
+
+    @property
+    def multipliers(self) -> tuple[int, int]:
+        """Of what was let in, and of what was counted of the cut."""
+        found = self.step["multiplier"], self.step["cut_multiplier"]
+        if not all(type(each) is int and each >= 1 for each in found):
+            raise BrokenClaimError(f"multipliers of {found}: expected whole numbers above 0")
+        return found
+
+    def moved(self) -> list[int]:
+        """SECRET: totals of what was let in by publisher, and last of what was counted of the cut,
+        times the multipliers: m X."""
+        fine, coarse = self.multipliers
+        *kept, cut = self.step["kept"]
+        if not all(type(each) is int for each in (*kept, cut)):
+            raise BrokenClaimError("kept totals that are no whole numbers")
+        return [*(fine * total for total in kept), coarse * cut]
+
+
+@dataclass
+class Record:
+    """A scope's entries as far as they concern a campaign. `faults` are entries that are not what
+    was written; `reserved` and `charged` are in pico-rho by campaign."""
+
+    campaign: str
+    entries: int = 0
+    head: str = ""
+    faults: list[str] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    terms: dict[str, Any] = field(default_factory=dict)
+    reserved: dict[str, int] = field(default_factory=dict)
+    charged: dict[str, int] = field(default_factory=dict)
+    opening: dict[str, Any] = field(default_factory=dict)
+    slots: dict[int, Slot] = field(default_factory=dict)
+    repeated: list[str] = field(default_factory=list)
+
+    @property
+    def started(self) -> bool:
+        return self.campaign in self.reserved
+
+    def in_order(self) -> list[Slot]:
+        """The released slots; broken unless they are 1, 2, 3, ... without a gap."""
+        if sorted(self.slots) != list(range(1, len(self.slots) + 1)):
+            raise BrokenClaimError(f"slots are {sorted(self.slots)}: expected 1, 2, 3, ...")
+        return [self.slots[number] for number in sorted(self.slots)]
+
+
+def read_record(ledger: Ledger, scope: str, campaign: str) -> Record:
+    """Follow the chain of a scope from its first entry to the last."""
+    record, seen = Record(campaign), set()
+    try:
+        for row in ledger.entries(scope) if ledger.exists() else ():
+            record.entries += 1
+            _follow(record, row)
+            key = (row["kind"], row["campaign"], row["slot"], row["part"])
+            if key in seen:
+                record.repeated.append(f"{row['kind']} of slot {row['slot']} of {row['campaign']}")
+            seen.add(key)
+            _take(record, row)
+    except (LedgerError, ValueError, TypeError, LookupError) as error:
+        record.faults.append(f"entry {record.entries + 1} cannot be read ({error})")
+    return record
+
+
+def _follow(record: Record, row: Mapping[str, Any]) -> None:
+    sealed = _hash(
+        json.dumps(
+            [record.head, *(row[name] for name in _SEALED)],
+            ensure_ascii=False, separators=(",", ":"), default=repr,
+        )
+    )  # fmt: skip
+    about = f"entry {record.entries} ({row['kind']} of slot {row['slot']})"
+    if row["position"] != record.entries or sealed != row["hash"]:
+        record.faults.append(f"{about} is not sealed with the one before it")
+    if _hash(row["body"]) != row["body_hash"]:
+        record.faults.append(f"the body of {about} is not what its hash says")
+    record.head = str(row["hash"])
+
+
+def _take(record: Record, row: Mapping[str, Any]) -> None:
+    kind, campaign, amount = row["kind"], row["campaign"], int(row["pico_rho"])
+    if kind == "scope":
+        record.limits.append(amount)
+        record.terms = _content(row)
+    elif kind == "campaign":
+        record.reserved[campaign] = record.reserved.get(campaign, 0) + amount
+        if campaign == record.campaign:
+            record.opening = _content(row)
+    elif kind == "charge":
+        record.charged[campaign] = record.charged.get(campaign, 0) + amount
+    if campaign != record.campaign or kind not in ("charge", "state", "release"):
+        return
+    slot = record.slots.setdefault(int(row["slot"]), Slot())
+    if kind == "charge":
+        slot.charges[row["part"]] = slot.charged(row["part"]) + amount
+    elif kind == "state":
+        slot.step = _content(row)
+    else:
+        content = _content(row)
+        slot.release = {name: content.get(name) for name in _KNOWN.difference(_ANSWERS)}
+        slot.unknown = sorted(content.keys() - _KNOWN)
+        slot.answers = [_answer(each) for name in _ANSWERS for each in content.get(name, ())]
+        slot.text_hash = _hash(row["body"])
+
+
+def _answer(given: Mapping[str, Any]) -> Answer:
+    span = given.get("span")
+    place = None if span is None else (int(span[0]), int(span[1]))
+    return given["publisher"], place, float(given["value"]), float(given["standard_error"])
+
+
+def _content(row: Mapping[str, Any]) -> dict[str, Any]:
+    content = json.loads(row["body"])
+    if not isinstance(content, dict):
+        raise ValueError(f"the body of a {row['kind']} is no JSON object")
+    return content
+
+
+def _hash(content: object) -> str:
+    text = content if isinstance(content, str) else repr(content)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

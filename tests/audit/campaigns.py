@@ -1,0 +1,76 @@
+"""Released campaigns to audit and to forge: made once, copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adsbpc import Campaign
+from adsbpc.audit import Findings
+from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
+
+SUBSTITUTE = 'adjacency = "substitute"'
+SVT = '[privacy.adsbpc]\nbounds = "svt"\nquantile_slots = 2'
+FIT = "\n[attribution.fit]\nrho = 0.05\nslots = 2\n\n[privacy]\n"
+
+
+def _with_fit(directory: Path, privacy: str) -> Path:
+    file = write_campaign(directory, model="shapley", privacy=privacy)
+    edit(file, "\n[privacy]\n", FIT)
+    return file
+
+
+def _of_values(directory: Path, privacy: str) -> Path:
+    """What conversions are worth, by windows of three days."""
+    file = write_campaign(directory, privacy=privacy)
+    edit(file, 'slot = "1d"', 'slot = "1d"\nmetric = "value"\nvalue_cap = 50.0')
+    edit(file, 'queries = "prefix"', 'queries = "sliding"\nwindow = 3')
+    conversions = pq.read_table(directory / "conversions.parquet")
+    worth = pa.array([12.5] * len(conversions))
+    pq.write_table(conversions.append_column("value", worth), directory / "conversions.parquet")
+    return file
+
+
+# Everybody is cut under a fixed allowance, and comes near the limit.
+KINDS: dict[str, Callable[[Path], Path]] = {
+    "adsbpc": write_campaign,
+    "adsbpc, substitution": lambda place: write_campaign(place, privacy=SUBSTITUTE),
+    "adsbpc, sparse vector": lambda place: write_campaign(place, privacy=SVT),
+    "adsbpc, fit": lambda place: _with_fit(place, ""),
+    "adsbpc, values": lambda place: _of_values(place, ""),
+    "personal, values": lambda place: _of_values(place, PERSONAL),
+    "personal": lambda place: write_campaign(place, privacy=PERSONAL),
+    "personal, substitution": lambda place: write_campaign(
+        place, privacy=f"{SUBSTITUTE}\n{PERSONAL}"
+    ),
+    "personal, cut": lambda place: write_campaign(place, privacy=FIXED),
+    "personal, cut, substitution": lambda place: write_campaign(
+        place, privacy=f"{SUBSTITUTE}\n{FIXED}"
+    ),
+    "personal, fit": lambda place: _with_fit(place, f"{SUBSTITUTE}\n{PERSONAL}"),
+}
+
+
+class Released:
+    """Each kind of campaign with all of its slots, or so many of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def copy(self, kind: str, to: Path, slots: int = 5) -> Path:
+        """A copy of the folder; returns the campaign file in it."""
+        place = self._directory / f"{kind} {slots}"
+        if not place.exists():
+            file = KINDS[kind](place)
+            Campaign.load(file).release(through=f"2026-03-{slots:02d}")
+        shutil.copytree(place, to, dirs_exist_ok=True)
+        return to / "spring.toml"
+
+
+def broken(found: Findings) -> dict[str, str]:
+    """Claims that do not hold, with what was found."""
+    return {claim.name: claim.detail for claim in found.broken}
