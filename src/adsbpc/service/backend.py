@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.audit import AuditLog
 from adsbpc.service.batches import forget_batches
 from adsbpc.service.campaigns import CampaignBook
@@ -15,6 +15,7 @@ from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.compaction import compact
 from adsbpc.service.counts import Counts
 from adsbpc.service.event_files import EventFiles
+from adsbpc.service.event_ids import tidy_event_ids
 from adsbpc.service.intake import Intake
 from adsbpc.service.keys import KeyRing
 from adsbpc.service.logs import log_failure
@@ -26,8 +27,6 @@ from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
 from adsbpc.service.throttle import Throttle
 from adsbpc.service.watch import Watch
-
-_BATCHES_KEPT_US = 30 * MICROSECONDS_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,8 @@ class Backend:
                     while compact(self.files, self.store, source) and not self._stopping.is_set():
                         pass
                 self.files.sweep()
-                forget_batches(self.store, now_us(self.clock) - _BATCHES_KEPT_US)
+                forget_batches(self.store, now_us(self.clock))
+                tidy_event_ids(self.store, now_us(self.clock))
             # Whatever it was, events are where they were, and the next time may go well.
             except Exception as error:  # noqa: BLE001
                 log_failure("compaction", error)
