@@ -20,6 +20,7 @@ from adsbpc.service.intake import Intake
 from adsbpc.service.keys import KeyRing
 from adsbpc.service.logs import log_failure
 from adsbpc.service.metrics import Metrics
+from adsbpc.service.publication import Publication
 from adsbpc.service.rows import SCHEMAS
 from adsbpc.service.scheduler import Scheduler
 from adsbpc.service.sessions import Sessions
@@ -42,6 +43,7 @@ class Backend:
     intake: Intake
     counts: Counts
     campaigns: CampaignBook
+    publication: Publication
     scheduler: Scheduler
     watch: Watch
     metrics: Metrics
@@ -91,10 +93,10 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
             "Give another folder, or the right to write there"
         ) from None
     store = open_store(settings.service.database, settings.data)
-    metrics = Metrics()
     keys = KeyRing(store, real)
     files = EventFiles(store, settings.data / "events", clock)
     book = CampaignBook(store, settings, files, clock)
+    publication = Publication(store, book, clock, settings.scheduler.publish_after)
     return Backend(
         settings=settings,
         clock=clock,
@@ -107,7 +109,8 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
         intake=Intake(store, files, clock, settings.ingest.waiting_batches),
         counts=Counts(store, clock),
         campaigns=book,
-        scheduler=Scheduler(store, book, clock, settings.scheduler, metrics),
-        watch=Watch(book),
-        metrics=metrics,
+        publication=publication,
+        scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
+        watch=Watch(publication),
+        metrics=Metrics(),
     )
