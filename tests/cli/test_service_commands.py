@@ -171,6 +171,7 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
     operator, publisher = new_key(tmp_path, "operator"), new_key(tmp_path, "publisher", "P-1")
     today = datetime.now(UTC)
     row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": today, "kind": "click"}
+    row |= {"event_id": "e"}
     with process(tmp_path, "serve", "--config", "service.toml") as started:
         url = first_line(started).split()[2]
         with Client(url, operator) as client:
@@ -196,6 +197,8 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
             assert [each["id"] for each in client.campaigns()] == [campaign]
         with Client(url, publisher) as client:
             assert client.push_impressions([row], "batch-1")["repeated"]
+            # Its event ids are known there, too, and their marks have the same key.
+            assert client.push_impressions([row], "batch-2")["duplicates"] == 1
 
 
 def test_a_misspelt_model_of_the_demo_is_told_at_once(tmp_path: Path) -> None:

@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from adsbpc import Client
+from adsbpc.model.slots import to_moment
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.clock import Clock
 from adsbpc.service.principal import Role
 from adsbpc.service.server import serving
 from adsbpc.service.settings import Settings
+from tests.service.clocks import SetClock
 
 
 def settings_in(directory: Path, **sections: dict[str, Any]) -> Settings:
     """Quick to look, with a free port."""
     sections = {
         "service": {"port": 0, "data": "data"},
-        "scheduler": {"every": "1s", "grace": "1m"},
+        "scheduler": {"every": "1s", "grace": "1m", "publish_after": "2m"},
         **sections,
     }
     return Settings.model_validate({**sections, "directory": directory})
@@ -37,16 +39,29 @@ class Running:
         return self.backend.keys.create(Role(role), subject, f"test {role}", None)[1]
 
     def wait_for(self, campaign: str, slot: int, seconds: float = 60) -> None:
-        """Until the scheduler has released a slot; a failure is told instead of waited for."""
+        """Until the scheduler has released a slot, and to the moment at which it is visible; a
+        failure is told instead of waited for."""
         ends = time.monotonic() + seconds
         while True:
             registered = self.backend.campaigns.get(campaign)
             assert registered is not None
             if self.backend.campaigns.last_slot(registered) >= slot:
+                self.show(campaign)
                 return
             assert not registered.problem, registered.problem
             assert time.monotonic() < ends, f"slot {slot} is not released"
             time.sleep(0.02)
+
+    def show(self, campaign: str) -> None:
+        """Put the clock to the moment at which everything that is released is visible."""
+        registered, clock = self.backend.campaigns.get(campaign), self.backend.clock
+        assert registered is not None
+        assert isinstance(clock, SetClock)
+        released = self.backend.campaigns.last_slot(registered)
+        # The scheduler may be about to do it.
+        self.backend.publication.note(registered)
+        moment = self.backend.publication.moment(registered, released)
+        clock.moment = max(clock.moment, to_moment(moment))
 
     def client(self, role: str, subject: str = "") -> Client:
         self.clients.append(Client(self.url, self.key(role, subject), attempts=1))

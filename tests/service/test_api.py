@@ -162,11 +162,17 @@ def test_slots_are_released_by_hand_when_they_are_due(
     clock.moment = START + DAY + timedelta(minutes=4)
     assert operator.release(campaign) == []
     clock.moment = at(2)
-    assert operator.release(campaign, through=1) == [{"slot": 1, "replayed": False}]
-    assert operator.release(campaign) == [{"slot": 2, "replayed": False}]
+    # The first has missed its moment, and comes with the second.
+    visible_at = (START + 2 * DAY + timedelta(minutes=15)).isoformat().replace("+00:00", "Z")
+    done = {"replayed": False, "visible_at": visible_at}
+    assert operator.release(campaign, through=1) == [{"slot": 1, **done}]
+    assert operator.release(campaign) == [{"slot": 2, **done}]
+    assert operator.releases(campaign) == []
     with pytest.raises(ClientError, match="Slot 2 is the last that is"):
         operator.release(campaign, through=3)
 
+    server.show(campaign)
+    assert clock.moment == START + 2 * DAY + timedelta(minutes=15)
     path = f"/v1/campaigns/{campaign}/releases"
     before = send(server, "GET", path).content
     assert operator.release(campaign) == operator.release(campaign, through=1) == []
@@ -188,6 +194,7 @@ def test_two_hands_release_a_slot_once(server: Running, clock: SetClock, operato
         done = [each for one in pool.map(release, range(4)) for each in one]
     first = sorted(each["slot"] for each in done if not each["replayed"])
     assert first == [1, 2, 3]
+    server.show(campaign)
     assert [each["slot"] for each in operator.releases(campaign)] == [1, 2, 3]
     assert operator.verification(campaign)["verified"]
 
@@ -200,6 +207,8 @@ def test_reports_in_every_format(server: Running, operator: Client, clock: SetCl
     server.client("advertiser", "Ad-1").push_conversions([CONVERSION | {"timestamp": START}])
     clock.moment = at(1)
     operator.release(campaign)
+    assert_problem(send(server, "GET", path), 404)
+    server.show(campaign)
     report = json.loads(operator.report(campaign))
     lines = operator.report(campaign, "csv").decode().splitlines()
     table = pq.read_table(io.BytesIO(operator.report(campaign, "parquet")))
@@ -237,6 +246,7 @@ def test_a_stream_tells_slots_and_ends_after_the_last(
     for day in (1, 2, 3):
         clock.moment = at(day)
         operator.release(campaign)
+        server.show(campaign)
         deadline = time.monotonic() + 5
         while day not in heard and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -278,10 +288,12 @@ def test_a_revoked_key_hears_of_no_slot(server: Running, operator: Client, clock
         slots = client.listen(campaign, after=0)
         clock.moment = at(1)
         operator.release(campaign)
+        server.show(campaign)
         assert next(slots) == 1
         operator.revoke_key(made["key_id"])
         clock.moment = at(3)
         operator.release(campaign)
+        server.show(campaign)
         assert list(slots) == []
 
 

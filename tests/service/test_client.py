@@ -213,5 +213,6 @@ def test_listening_ends_with_the_campaign(tmp_path: Path) -> None:
         operator = server.client("operator")
         campaign = operator.create_campaign(content())["id"]
         clock.moment = datetime(2026, 3, 5, tzinfo=UTC)
+        server.wait_for(campaign, 3)
         assert list(operator.listen(campaign, after=0)) == [1, 2, 3]
         assert list(operator.listen(campaign)) == []

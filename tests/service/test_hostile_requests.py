@@ -276,7 +276,8 @@ def test_names_are_only_names(server: Running, clock: SetClock) -> None:
         operator.create_campaign(content(name=twin, scope=twin, advertiser="caf\u00e9", slots=1))
     clock.moment = START + timedelta(days=1)
     for name, campaign in campaigns.items():
-        assert operator.release(campaign) == [{"slot": 1, "replayed": False}]
+        assert [each["slot"] for each in operator.release(campaign)] == [1]
+        server.show(campaign)
         advertiser = server.client("advertiser", name)
         assert [each["id"] for each in advertiser.campaigns()] == [campaign]
         shown = advertiser.campaign(campaign)

@@ -46,6 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         clock.moment = NEXT_DAY
         for campaign in campaigns.values():
             assert len(operator.release(campaign)) == 1
+            server.show(campaign)
         callers = callers_of(server)
         while server.backend.keys.authenticate(callers["expired key"]["Authorization"][7:]):
             pass

@@ -80,6 +80,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
             campaign = client.create_campaign(content(slots=1))["id"]
             clock.moment += timedelta(days=1)
             assert client.release(campaign)
+            clock.moment += timedelta(hours=1)
         yield Target(backend, url, key, campaign)
 
 

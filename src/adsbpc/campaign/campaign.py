@@ -9,7 +9,7 @@ campaign.report().to_pandas()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -220,14 +220,15 @@ class Campaign:
             )
         return grid.slot_of(to_microseconds(moment)) or grid.count
 
-    def status(self) -> Status:
-        """How far the campaign is and what it has spent."""
-        releases = self._releases()
+    def status(self, through: Mapping[str, int] | None = None) -> Status:
+        """How far the campaign is and what it has spent; as of the slots that `through` names, by
+        campaign of the scope, as if nothing after them were released."""
+        releases = self._releases(through)
         return Status(
             len(releases),
             self.spec.campaign.slots,
             self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
-            *self._budgets(),
+            *self._budgets(through),
             releases[-1].bound if releases else None,
             releases[-1].allowance if releases else None,
             self._ledger.where,
@@ -263,9 +264,16 @@ class Campaign:
         )
         return audit(subject, options, told)
 
-    def report(self, level: float = 0.95, adjusted: bool = False) -> Report:
-        """Released values with intervals; `adjusted` totals never fall and are never negative."""
-        return Report(self.spec, self._releases(), self.promise, *self._budgets(), level, adjusted)
+    def report(
+        self,
+        level: float = 0.95,
+        adjusted: bool = False,
+        through: Mapping[str, int] | None = None,
+    ) -> Report:
+        """Released values with intervals; `adjusted` totals never fall and are never negative.
+        `through` as for the status."""
+        releases, budgets = self._releases(through), self._budgets(through)
+        return Report(self.spec, releases, self.promise, *budgets, level, adjusted)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -275,7 +283,7 @@ class Campaign:
     def _ledger(self) -> Ledger:
         return Ledger(self.spec.ledger.location, self.spec.directory)
 
-    def _releases(self) -> tuple[Release, ...]:
+    def _releases(self, through: Mapping[str, int] | None = None) -> tuple[Release, ...]:
         """What was released, held to the promise under which it was."""
         ledger, published = self._ledger, Published(self.spec, self._ledger)
         published.check()
@@ -285,6 +293,8 @@ class Campaign:
         check_promise(record.promise, promise_of(self.spec), self.spec.campaign.name)
         published.mark()
         texts = ledger.releases(*self._key)
+        if through is not None:
+            texts = texts[: through[self.spec.campaign.name]]
         try:
             return tuple(Release.from_text(text) for text in texts)
         except ValueError as error:
@@ -293,15 +303,15 @@ class Campaign:
                 "Run adsbpc status --verify"
             ) from None
 
-    def _budgets(self) -> tuple[Budget, Budget]:
+    def _budgets(self, through: Mapping[str, int] | None = None) -> tuple[Budget, Budget]:
         """The campaign's and the scope's; before the campaign starts, as they would be."""
         ledger, (scope, name) = self._ledger, self._key
         exists = ledger.exists()
         if exists and ledger.campaign(scope, name) is not None:
-            return ledger.budgets(scope, name)
+            return ledger.budgets(scope, name, through)
         own = int(guarantee_of(self.spec).rho * PICO_RHO)
         record = ledger.scope(scope) if exists else None
         if record is not None:
-            return Budget(own, 0), Budget(record.limit_pico_rho, ledger.spent(scope))
+            return Budget(own, 0), Budget(record.limit_pico_rho, ledger.spent(scope, through))
         limit = privacy_of(self.spec).scope_rho
         return Budget(own, 0), Budget(own if limit is None else int(exact_rho(limit) * PICO_RHO), 0)

@@ -27,8 +27,9 @@ from adsbpc.service.server import serving
 from adsbpc.service.settings import Settings
 
 _SECONDS_PER_DAY = 86_400
-# Time to create the campaign before the first day, and to release the last one after it.
-_BESIDE = timedelta(hours=12)
+# Time to create the campaign before the first day.
+_BEFORE = timedelta(hours=12)
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 _PAUSE_SECONDS = 0.1
 _LARGEST_BATCH = 5_000
 _SECTIONS = ("campaign", "attribution", "privacy", "workload")
@@ -45,9 +46,7 @@ def run(
     day = content["campaign"]["start"]
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     clock = FastClock(
-        start - _BESIDE,
-        speed=_SECONDS_PER_DAY / day_seconds,
-        until=start + timedelta(days=slots) + _BESIDE,
+        start - _BEFORE, speed=_SECONDS_PER_DAY / day_seconds, until=_horizon(start, 0, slots)
     )
     backend = open_backend(_settings(directory, port), clock)
     with stoppable(), serving(backend) as url, ExitStack() as stack:
@@ -65,7 +64,7 @@ def run(
             for channel in CHANNELS
         }
         advertiser = stack.enter_context(Client(url, keys[Role.ADVERTISER]))
-        _play(backend, directory, operator, campaign, senders, advertiser)
+        _play(backend, clock, start, directory, operator, campaign, senders, advertiser)
         print("The month is over. The dashboard stays open until Ctrl-C.", flush=True)
         while True:
             time.sleep(1)
@@ -76,7 +75,7 @@ def _settings(directory: Path, port: int) -> Settings:
         {
             "service": {"data": "service", "port": port},
             # Hours of the fast clock: an instant for who watches.
-            "scheduler": {"grace": "6h", "every": "1s"},
+            "scheduler": {"grace": "6h", "every": "1s", "publish_after": "1d"},
             "ingest": {"compact_every": "10s"},
             "directory": directory.resolve(),
         }
@@ -87,21 +86,31 @@ def _key(backend: Backend, role: Role, subject: str) -> str:
     return backend.keys.create(role, subject, f"demo {role}", None)[1]
 
 
+def _horizon(start: datetime, released: int, slots: int) -> datetime:
+    """How far the clock may run: on a slow machine it waits for the slot that is being released,
+    or that would be late. After the last one, until it is visible."""
+    if released == slots:
+        return start + (slots + 3) * _DAY
+    return start + (released + 2) * _DAY - _HOUR
+
+
 def _play(
     backend: Backend,
+    clock: FastClock,
+    start: datetime,
     directory: Path,
     operator: Client,
     campaign: dict[str, Any],
     senders: dict[str, Client],
     advertiser: Client,
 ) -> None:
-    """Push what has happened by the fast clock, until every slot is released."""
+    """Push what has happened by the fast clock, until every slot is visible."""
     impressions = _Journal(directory / "impressions.parquet")
     conversions = _Journal(directory / "conversions.parquet")
     shown = 0
     with progress(notes(), campaign["slots"]) as advance:
         while shown < campaign["slots"]:
-            now = backend.clock.now()
+            now = clock.now()
             for publisher, rows in impressions.until(now, "publisher_id"):
                 senders[publisher].push_impressions(rows)
             for _, rows in conversions.until(now, "advertiser_id"):
@@ -109,7 +118,13 @@ def _play(
             for released in operator.releases(campaign["id"], after=shown):
                 shown = released["slot"]
                 advance()
+            clock.until = _horizon(start, _released(backend, campaign), campaign["slots"])
             time.sleep(_PAUSE_SECONDS)
+
+
+def _released(backend: Backend, campaign: dict[str, Any]) -> int:
+    registered = backend.campaigns.get(campaign["id"])
+    return 0 if registered is None else backend.campaigns.last_slot(registered)
 
 
 class _Journal:

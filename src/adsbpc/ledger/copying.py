@@ -11,7 +11,8 @@ from adsbpc.ledger.database import Database
 from adsbpc.ledger.entries import entries, metadata
 from adsbpc.ledger.ledger import Ledger
 
-_AT_ONCE = 1_000
+# Rows of some tables have half a megabyte.
+_AT_ONCE = 100
 
 
 def copy_tables(source: Database, target: Database, tables: MetaData) -> int:

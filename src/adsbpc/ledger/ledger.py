@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -54,15 +54,18 @@ class Ledger:
         with self._database.reading() as connection:
             return rows.campaign_record(connection, scope, campaign)
 
-    def budgets(self, scope: str, campaign: str) -> tuple[Budget, Budget]:
-        """The campaign's and the scope's, of a campaign that has started."""
+    def budgets(
+        self, scope: str, campaign: str, through: Mapping[str, int] | None = None
+    ) -> tuple[Budget, Budget]:
+        """The campaign's and the scope's, of a campaign that has started; as they were after the
+        slots that `through` names, by campaign."""
         with self._database.reading() as connection:
-            return rows.budgets_of(connection, scope, campaign)
+            return rows.budgets_of(connection, scope, campaign, through)
 
-    def spent(self, scope: str) -> int:
-        """Everything that was charged to a scope, in pico-rho."""
+    def spent(self, scope: str, through: Mapping[str, int] | None = None) -> int:
+        """Everything that was charged to a scope, in pico-rho; by each campaign up to a slot."""
         with self._database.reading() as connection:
-            return rows.sum_of(connection, scope, "charge")
+            return rows.sum_of(connection, scope, "charge", through=through)
 
     def reserved(self, scope: str) -> int:
         """By campaigns that have started, in PICO_RHO."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -122,14 +123,25 @@ def head_of(connection: Connection, scope: str) -> Head:
     return Head(*(connection.execute(newest).one_or_none() or (0, "")))
 
 
-def sum_of(connection: Connection, scope: str, kind: str, campaign: str | None = None) -> int:
+def sum_of(
+    connection: Connection,
+    scope: str,
+    kind: str,
+    campaign: str | None = None,
+    through: Mapping[str, int] | None = None,
+) -> int:
+    """Of all campaigns or one; without slots after those that `through` names, by campaign."""
     wanted = entries_of(scope, kind, func.coalesce(func.sum(entries.c.pico_rho), 0))
     if campaign is not None:
         wanted = wanted.where(entries.c.campaign == campaign)
+    for name, slot in (through or {}).items():
+        wanted = wanted.where((entries.c.campaign != name) | (entries.c.slot <= slot))
     return int(connection.execute(wanted).scalar_one())
 
 
-def budgets_of(connection: Connection, scope: str, campaign: str) -> tuple[Budget, Budget]:
+def budgets_of(
+    connection: Connection, scope: str, campaign: str, through: Mapping[str, int] | None = None
+) -> tuple[Budget, Budget]:
     shared, own = scope_record(connection, scope), campaign_record(connection, scope, campaign)
     if shared is None or own is None:
         raise LedgerError(
@@ -137,8 +149,8 @@ def budgets_of(connection: Connection, scope: str, campaign: str) -> tuple[Budge
             "Release its first slot"
         )
     return (
-        Budget(own.reserved_pico_rho, sum_of(connection, scope, "charge", campaign)),
-        Budget(shared.limit_pico_rho, sum_of(connection, scope, "charge")),
+        Budget(own.reserved_pico_rho, sum_of(connection, scope, "charge", campaign, through)),
+        Budget(shared.limit_pico_rho, sum_of(connection, scope, "charge", through=through)),
     )
 
 

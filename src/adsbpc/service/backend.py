@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.audit import AuditLog
 from adsbpc.service.batches import forget_batches
 from adsbpc.service.campaigns import CampaignBook
@@ -15,10 +15,12 @@ from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.compaction import compact
 from adsbpc.service.counts import Counts
 from adsbpc.service.event_files import EventFiles
+from adsbpc.service.event_ids import tidy_event_ids
 from adsbpc.service.intake import Intake
 from adsbpc.service.keys import KeyRing
 from adsbpc.service.logs import log_failure
 from adsbpc.service.metrics import Metrics
+from adsbpc.service.publication import Publication
 from adsbpc.service.rows import SCHEMAS
 from adsbpc.service.scheduler import Scheduler
 from adsbpc.service.sessions import Sessions
@@ -26,8 +28,6 @@ from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
 from adsbpc.service.throttle import Throttle
 from adsbpc.service.watch import Watch
-
-_BATCHES_KEPT_US = 30 * MICROSECONDS_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Backend:
     intake: Intake
     counts: Counts
     campaigns: CampaignBook
+    publication: Publication
     scheduler: Scheduler
     watch: Watch
     metrics: Metrics
@@ -69,7 +70,8 @@ class Backend:
                     while compact(self.files, self.store, source) and not self._stopping.is_set():
                         pass
                 self.files.sweep()
-                forget_batches(self.store, now_us(self.clock) - _BATCHES_KEPT_US)
+                forget_batches(self.store, now_us(self.clock))
+                tidy_event_ids(self.store, now_us(self.clock))
             # Whatever it was, events are where they were, and the next time may go well.
             except Exception as error:  # noqa: BLE001
                 log_failure("compaction", error)
@@ -91,10 +93,10 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
             "Give another folder, or the right to write there"
         ) from None
     store = open_store(settings.service.database, settings.data)
-    metrics = Metrics()
     keys = KeyRing(store, real)
     files = EventFiles(store, settings.data / "events", clock)
     book = CampaignBook(store, settings, files, clock)
+    publication = Publication(store, book, clock, settings.scheduler.publish_after)
     return Backend(
         settings=settings,
         clock=clock,
@@ -107,7 +109,8 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
         intake=Intake(store, files, clock, settings.ingest.waiting_batches),
         counts=Counts(store, clock),
         campaigns=book,
-        scheduler=Scheduler(store, book, clock, settings.scheduler, metrics),
-        watch=Watch(book),
-        metrics=metrics,
+        publication=publication,
+        scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
+        watch=Watch(publication),
+        metrics=Metrics(),
     )

@@ -1,6 +1,7 @@
 """Batches and their answers, and what one transaction stores of them.
 
-Must never: take a row for a repeated one of another sender or user.
+Must never: take a row for a repeated one of another sender or user, or let a sender's answers
+depend on what others send.
 """
 
 from __future__ import annotations
@@ -8,19 +9,22 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, delete, select, tuple_
+from sqlalchemy import Connection, Executable, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.events.schema import Reason
 from adsbpc.ledger.database import Database
 from adsbpc.service.counts import add_counts
 from adsbpc.service.event_files import LOCK
+from adsbpc.service.event_ids import REMEMBERED_US, Sender, Used, Verdicts
+from adsbpc.service.marks import Marker
 from adsbpc.service.rows import MOMENT, Checked, Source, counted_reason
 from adsbpc.service.store import batches as stored_batches
 
@@ -28,10 +32,21 @@ from adsbpc.service.store import batches as stored_batches
 BatchId = tuple[str, Source, str]
 
 
-# Statements are made once: that takes longer than to run them. They tell how many rows were new.
+def _stored(insert: postgresql.Insert | sqlite.Insert) -> Executable:
+    """One that was forgotten by the moment of the new one makes room for it, whether it was deleted
+    yet or not."""
+    new = insert.excluded
+    return insert.on_conflict_do_update(
+        index_elements=list(stored_batches.primary_key),
+        set_={name: new[name] for name in ("body_hash", "answer", "arrived_us")},
+        where=stored_batches.c.arrived_us < new.arrived_us - REMEMBERED_US,
+    ).execution_options(preserve_rowcount=True)
+
+
+# Made once: that takes longer than to run them. They tell how many rows were new.
 _STORE: Final = {
-    name: insert(stored_batches).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
-    for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
+    "postgresql": _stored(postgresql.insert(stored_batches)),
+    "sqlite": _stored(sqlite.insert(stored_batches)),
 }
 
 
@@ -48,6 +63,10 @@ class Batch:
     @property
     def id(self) -> BatchId:
         return self.owner, self.source, self.batch_key
+
+    @property
+    def sender(self) -> Sender:
+        return self.owner, self.source
 
 
 class RowVerdict(BaseModel):
@@ -80,47 +99,34 @@ class Settled:
     answer: Answer
 
 
-class Remembered:
-    """The newest event ids that were stored, at least `least` of them, as salted hashes of 64 bits:
-    one in 10**13 rows is taken for a repeated one by chance."""
-
-    def __init__(self, least: int) -> None:
-        self._least = least
-        # Two generations: the older is dropped whole when the newer is large enough.
-        self._newer: set[int] = set()
-        self._older: set[int] = set()
-
-    def overlaps(self, marks: set[int]) -> bool:
-        return not (self._newer.isdisjoint(marks) and self._older.isdisjoint(marks))
-
-    def __contains__(self, mark: int) -> bool:
-        return mark in self._newer or mark in self._older
-
-    def add(self, marks: set[int]) -> None:
-        """Marks of stored rows."""
-        self._newer |= marks
-        if len(self._newer) >= self._least:
-            self._older, self._newer = self._newer, set()
-
-
 class Plan:
-    """What one transaction stores: rows that arrive at one moment, answers and counts."""
+    """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
+    what the senders have used before."""
 
-    def __init__(self, moment_us: int, remembered: Remembered) -> None:
+    def __init__(
+        self, batches: Collection[Batch], moment_us: int, used: Mapping[Sender, Used],
+        marker: Marker,
+    ) -> None:  # fmt: skip
         self.moment_us = moment_us
         self.settled: dict[BatchId, Settled] = {}
-        self.marks: set[int] = set()
-        self._remembered = remembered
+        self._used = used
+        self._verdicts = Verdicts(used, moment_us)
         self._tables: dict[Source, list[pa.Table]] = {}
         self._numbers: Counter[tuple[str, str, str]] = Counter()
+        for sender in used:
+            own = [batch for batch in batches if batch.sender == sender]
+            marked = [marker.marks(batch.checked.table) for batch in own]
+            repeated = self._verdicts.give(sender, [marks for marks, _ in marked])
+            for batch, (_, places), each in zip(own, marked, repeated, strict=True):
+                self._add(batch, set(places[each].tolist()))
 
-    def add(self, batch: Batch) -> None:
+    def _add(self, batch: Batch, repeated: set[int]) -> None:
+        """`repeated` are places among the good rows."""
         checked, table = batch.checked, batch.checked.table
         verdicts = [
             RowVerdict(row=row, verdict="quarantined", reason=reason)
             for row, reason in checked.quarantined.items()
         ]
-        repeated = self._repeated(batch)
         if repeated:
             good = [row for row in range(checked.rows) if row not in checked.quarantined]
             verdicts += [
@@ -143,31 +149,6 @@ class Plan:
         self.settled[batch.id] = Settled(batch.body_hash, answer)
         self._count(batch, answer)
 
-    def _repeated(self, batch: Batch) -> set[int]:
-        """Places among the good rows whose event id this sender has sent before for that user."""
-        table = batch.checked.table
-        # Neither senders nor ids hold a NUL: no two different rows give one text.
-        sender = f"{batch.source}\0{batch.owner}"
-        texts = pc.binary_join_element_wise(sender, table["user_id"], table["event_id"], "\0")
-        marks = [None if text is None else hash(text) for text in texts.to_pylist()]
-        own = {mark for mark in marks if mark is not None}
-        if (
-            len(own) == len(marks) - texts.null_count
-            and own.isdisjoint(self.marks)
-            and not self._remembered.overlaps(own)
-        ):
-            self.marks |= own
-            return set()
-        places = set()
-        for place, mark in enumerate(marks):
-            if mark is None:
-                continue
-            if mark in self.marks or mark in self._remembered:
-                places.add(place)
-            else:
-                self.marks.add(mark)
-        return places
-
     def _count(self, batch: Batch, answer: Answer) -> None:
         numbers = Counter({"": 1, "accepted": answer.accepted, "duplicate": answer.duplicates})
         numbers.update(map(counted_reason, batch.checked.quarantined.values()))
@@ -187,8 +168,15 @@ class Plan:
             found["conversions"] = conversions.append_column("arrived_at", arrived)
         return found
 
-    def record(self, connection: Connection) -> bool:
-        """Write answers and counts; False, with nothing to keep, if a batch was stored before."""
+    def record(self, connection: Connection, used: Mapping[Sender, Used]) -> bool:
+        """Write answers, counts and event ids, in a transaction that holds LOCK; `used` is what
+        stands there by now. False, with nothing to keep, if that makes an answer another one, or
+        if a batch was stored before."""
+        if any(used[sender] is not known for sender, known in self._used.items()):
+            verdicts = self._verdicts.given_after(used)
+            if verdicts is None:
+                return False
+            self._verdicts = verdicts
         written = connection.execute(
             _STORE[connection.dialect.name],
             [
@@ -206,11 +194,19 @@ class Plan:
         if written.rowcount != len(self.settled):
             return False
         add_counts(connection, self.moment_us, self._numbers)
+        self._verdicts.record(connection)
         return True
 
+    @property
+    def used(self) -> Mapping[Sender, Used]:
+        """By the senders, once this is recorded."""
+        return self._verdicts.used
 
-def settled_before(connection: Connection, batches: list[Batch]) -> dict[BatchId, Settled]:
-    """Those that are stored, by this server or another."""
+
+def settled_before(
+    connection: Connection, batches: Collection[Batch], moment_us: int
+) -> dict[BatchId, Settled]:
+    """Those that are stored and not forgotten at a moment, by this server or another."""
     columns = stored_batches.c
     found = connection.execute(
         select(
@@ -218,7 +214,8 @@ def settled_before(connection: Connection, batches: list[Batch]) -> dict[BatchId
         ).where(
             tuple_(columns.owner, columns.source, columns.batch_key).in_(
                 [batch.id for batch in batches]
-            )
+            ),
+            columns.arrived_us >= moment_us - REMEMBERED_US,
         )
     )
     return {
@@ -229,10 +226,11 @@ def settled_before(connection: Connection, batches: list[Batch]) -> dict[BatchId
     }
 
 
-def forget_batches(store: Database, before_us: int) -> None:
-    """Answers that nobody asks for any more: a batch of then that is sent again counts again."""
+def forget_batches(store: Database, moment_us: int) -> None:
+    """Delete answers that are forgotten: a batch of then that is sent again counts again."""
+    old = stored_batches.c.arrived_us < moment_us - REMEMBERED_US
     with store.writing(LOCK) as connection:
-        connection.execute(delete(stored_batches).where(stored_batches.c.arrived_us < before_us))
+        connection.execute(delete(stored_batches).where(old))
 
 
 def _packed(answer: Answer) -> str:

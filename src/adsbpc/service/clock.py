@@ -5,8 +5,8 @@ Must never: run ahead of the system's clock, because a slot that is not over wou
 
 from __future__ import annotations
 
+import threading
 import time
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -28,20 +28,22 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
 class FastClock:
     """Starts at a moment of the past and passes `speed` seconds in each; stands still at `until`,
-    and at the present."""
+    which may be put off, and at the present."""
 
-    start: datetime
-    speed: float
-    until: datetime
-    _began: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        if self.start > datetime.now(UTC):
-            raise ServiceError(f"a clock that starts at {self.start} is ahead: take an earlier one")
+    def __init__(self, start: datetime, speed: float, until: datetime) -> None:
+        if start > datetime.now(UTC):
+            raise ServiceError(f"a clock that starts at {start} is ahead: take an earlier one")
+        self.until = until
+        self._moment, self._speed, self._looked = start, speed, time.monotonic()
+        self._lock = threading.Lock()
 
     def now(self) -> datetime:
-        passed = timedelta(seconds=(time.monotonic() - self._began) * self.speed)
-        return min(self.start + passed, self.until, datetime.now(UTC))
+        with self._lock:
+            looked = time.monotonic()
+            passed = timedelta(seconds=(looked - self._looked) * self._speed)
+            self._looked = looked
+            # After it stood still it goes on from there.
+            self._moment = min(self._moment + passed, self.until, datetime.now(UTC))
+            return self._moment

@@ -15,7 +15,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.compute as pc
+from sqlalchemy import Connection
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
@@ -25,22 +27,21 @@ from adsbpc.service.batches import (
     Batch,
     BatchId,
     Plan,
-    Remembered,
     Settled,
     settled_before,
 )
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.event_files import LOCK, EventFiles
+from adsbpc.service.event_ids import EventIds, Sender
 from adsbpc.service.logs import log_failure
 from adsbpc.service.problems import Problem
+from adsbpc.service.rows import Source
 
 __all__ = ["Answer", "Batch", "Intake"]
 
 _CHECKED_AT_ONCE = 4
 _MOST_ROWS = 100_000
 _GATHER_SECONDS = 0.005
-_REMEMBERED = 1_000_000
-_ATTEMPTS = 8
 _AGAIN_SECONDS = "1"
 
 
@@ -56,7 +57,7 @@ class Intake:
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._closed = self._busy = False
-        self._remembered = Remembered(_REMEMBERED)
+        self._event_ids = EventIds(store)
         self._writer = threading.Thread(target=self._write, name="intake", daemon=True)
 
     def start(self) -> None:
@@ -164,51 +165,62 @@ class Intake:
 
     def _stored(self, group: Mapping[BatchId, Batch]) -> dict[BatchId, Settled]:
         """What each batch is answered, once all of them are stored."""
-        before: dict[BatchId, Settled] = {}
-        for _ in range(_ATTEMPTS):
-            fresh = [batch for batch in group.values() if batch.id not in before]
-            if not fresh:
-                return before
-            # A clock may be behind what was released; rows then count as arrived after it.
-            plan = Plan(max(now_us(self._clock), self._closed_until_us), self._remembered)
-            for batch in fresh:
-                plan.add(batch)
-            if self._committed(plan):
-                self._remembered.add(plan.marks)
-                return before | plan.settled
-            with self._store.reading() as connection:
-                before |= settled_before(connection, fresh)
-        raise ServiceError(
-            f"{_ATTEMPTS} attempts to store were overtaken by releases. Set [scheduler] grace to "
-            "more than a commit takes"
-        )
-
-    def _committed(self, plan: Plan) -> bool:
-        """Store a plan; or nothing of it, if arrivals were closed meanwhile, or a batch was stored
-        before."""
-        written = [
-            (source, self._files.write(source, table), table)
-            for source, table in plan.tables().items()
-        ]
+        batches = list(group.values())
+        senders = {batch.sender for batch in batches}
+        # A clock may be behind what was released; rows then count as arrived after it.
+        moment_us = max(now_us(self._clock), self._closed_until_us)
+        # Written without the lock, so that other servers can store meanwhile.
+        used, marker = self._event_ids.held(senders), self._event_ids.marker
+        plan = Plan(batches, moment_us, used, marker)
+        written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
                 self._closed_until_us = closed_until(connection)
-                if plan.moment_us < self._closed_until_us or not plan.record(connection):
-                    raise _RolledBackError
-                for source, name, table in written:
-                    advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
-                    advertiser = advertisers[0] if len(advertisers) == 1 else ""
-                    self._files.listed(connection, source, name, advertiser, table.num_rows)
-        except _RolledBackError:
+                used = self._event_ids.follow(connection, senders)
+                if moment_us < self._closed_until_us or not plan.record(connection, used):
+                    raise _OvertakenError
+                self._list(connection, written)
+        except _OvertakenError:
             # Only now: after any other failure the files may be listed all the same.
             for _, name, _ in written:
                 self._files.discard(name)
-            return False
-        return True
+            return self._stored_alone(batches, senders)
+        self._event_ids.keep(plan.used)
+        return plan.settled
+
+    def _stored_alone(self, batches: list[Batch], senders: set[Sender]) -> dict[BatchId, Settled]:
+        """The same with the lock from the beginning: nobody can come in between again."""
+        with self._store.writing(LOCK) as connection:
+            self._closed_until_us = closed_until(connection)
+            moment_us = max(now_us(self._clock), self._closed_until_us)
+            before = settled_before(connection, batches, moment_us)
+            fresh = [batch for batch in batches if batch.id not in before]
+            if not fresh:
+                return before
+            used = self._event_ids.follow(connection, senders)
+            plan = Plan(fresh, moment_us, used, self._event_ids.marker)
+            written = self._written(plan)
+            if not plan.record(connection, used):
+                raise ServiceError("a batch was stored by somebody who did not hold the lock")
+            self._list(connection, written)
+        self._event_ids.keep(plan.used)
+        return before | plan.settled
+
+    def _written(self, plan: Plan) -> list[tuple[Source, str, pa.Table]]:
+        return [
+            (source, self._files.write(source, table), table)
+            for source, table in plan.tables().items()
+        ]
+
+    def _list(self, connection: Connection, written: list[tuple[Source, str, pa.Table]]) -> None:
+        for source, name, table in written:
+            advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
+            advertiser = advertisers[0] if len(advertisers) == 1 else ""
+            self._files.listed(connection, source, name, advertiser, table.num_rows)
 
 
-class _RolledBackError(Exception):
-    """Nothing of this transaction stays."""
+class _OvertakenError(Exception):
+    """Another server stored or released something meanwhile; nothing of this transaction stays."""
 
 
 @dataclass(frozen=True)

@@ -1,58 +1,82 @@
 """What monitoring may read, without a key.
 
-Must never hold a figure that follows from users: no rows, no bytes, no batches, no durations of
-work on events.
+Must never hold a figure that follows from users: no rows, no bytes, no batches, no time that
+anything took, nothing of a slot before it is visible.
 """
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import threading
+from collections import Counter
+from collections.abc import Iterable
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# Who pushes how often follows from what users do: only refusals are counted.
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from adsbpc.service.publication import Totals
+
+# Who pushes how often follows from what users do, and so does whether a body can be taken: only
+# those are counted who are sent away before it is read.
 PUSH_ROUTES = ("/v1/impressions", "/v1/conversions")
+_UNREAD = (401, 403)
+# What operators ask for, and how it ends, follows from events: whether a release fails, and when
+# it is done.
+_RELEASES = ("POST", "/v1/campaigns/{campaign}/releases")
+_VERIFICATION = "/verification"
 
 
 class Metrics:
-    """A registry of its own, so that several servers can live in one process."""
+    """Of one server: several can live in one process."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "adsbpc_requests", "Requests except pushes, by route and status.",
-            ["method", "route", "status"], registry=self._registry,
-        )  # fmt: skip
-        self._seconds = Histogram(
-            "adsbpc_request_seconds", "Time to answer requests that read.",
-            ["route"], buckets=_SECONDS, registry=self._registry,
-        )  # fmt: skip
-        self._refused = Counter(
-            "adsbpc_refused_pushes", "Pushes that were refused, by status.",
-            ["route", "status"], registry=self._registry,
-        )  # fmt: skip
-        self.released = Counter(
-            "adsbpc_released_slots", "Slots that this server released.", registry=self._registry
-        )
-        self.failed = Counter(
-            "adsbpc_failed_releases", "Releases that failed.", registry=self._registry
-        )
-        self.waiting = Gauge(
-            "adsbpc_waiting_slots", "Slots that are due and not released.", registry=self._registry
-        )
-        self.looked = Gauge(
-            "adsbpc_scheduler_looked_at_seconds", "When the scheduler last looked, to the minute.",
-            registry=self._registry,
-        )  # fmt: skip
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._refused: Counter[tuple[str, str]] = Counter()
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        if route in PUSH_ROUTES:
-            if status >= 400:
-                self._refused.labels(route, str(status)).inc()
-            return
-        self._requests.labels(method, route, str(status)).inc()
-        # Only what reads releases: how long work on events and books takes follows from them.
-        if method == "GET" and not route.endswith("/verification"):
-            self._seconds.labels(route).observe(seconds)
+    def answered(self, method: str, route: str, status: int) -> None:
+        with self._lock:
+            if route in PUSH_ROUTES:
+                if status in _UNREAD:
+                    self._refused[route, str(status)] += 1
+            elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
+                self._requests[method, route, str(status)] += 1
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    def text(self, totals: Totals) -> bytes:
+        with self._lock:
+            requests, refused = dict(self._requests), dict(self._refused)
+        return generate_latest(_Families(requests, refused, totals))
+
+
+class _Families(Collector):
+    def __init__(
+        self,
+        requests: dict[tuple[str, str, str], int],
+        refused: dict[tuple[str, str], int],
+        totals: Totals,
+    ) -> None:
+        self._requests, self._refused, self._totals = requests, refused, totals
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "adsbpc_requests", "Requests by route and status, except pushes and releases by hand.",
+            labels=["method", "route", "status"],
+        )  # fmt: skip
+        refused = CounterMetricFamily(
+            "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
+            labels=["route", "status"],
+        )  # fmt: skip
+        for labels, number in sorted(self._requests.items()):
+            requests.add_metric(labels, number)
+        for pair, number in sorted(self._refused.items()):
+            refused.add_metric(pair, number)
+        yield requests
+        yield refused
+        yield GaugeMetricFamily(
+            "adsbpc_published_slots", "Slots that are visible, of all campaigns.",
+            value=self._totals.published,
+        )  # fmt: skip
+        yield GaugeMetricFamily(
+            "adsbpc_late_slots", "Slots that should be visible by now and are not.",
+            value=self._totals.late,
+        )  # fmt: skip

@@ -52,7 +52,7 @@ class Observed:
         route = str(getattr(scope.get("route"), "path", "(no route)"))
         # Anybody may make up methods, and each would be a figure for ever.
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
-        self._metrics.answered(method, route, status, seconds)
+        self._metrics.answered(method, route, status)
         fields: dict[str, Any] = {"method": method, "route": route, "status": status}
         # How long work on events takes follows from them.
         if scope["method"] == "GET":

@@ -19,7 +19,7 @@ from adsbpc.service.campaigns import CampaignBook, Registered
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.leases import Leases
 from adsbpc.service.logs import log, log_failure, told
-from adsbpc.service.metrics import Metrics
+from adsbpc.service.publication import Publication
 from adsbpc.service.settings import SchedulerSection
 from adsbpc.service.store import campaigns
 
@@ -28,12 +28,14 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1, 300
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a campaign is. `lag_seconds` since the oldest slot that waits was due; `holder` is
-    the server that releases it now, if any."""
+    """How far a campaign is, for the operator alone: `released` as soon as it is, `visible` from
+    its moment on. `lag_seconds` since the oldest slot that waits was due; `holder` is the server
+    that releases it now, if any."""
 
     campaign_id: str
     name: str
     released: int
+    visible: int
     due: int
     slots: int
     lag_seconds: int
@@ -46,12 +48,12 @@ class Scheduler:
         self,
         store: Database,
         book: CampaignBook,
+        publication: Publication,
         clock: Clock,
         settings: SchedulerSection,
-        metrics: Metrics,
     ) -> None:
-        self._store, self._book, self._clock = store, book, clock
-        self._settings, self._metrics = settings, metrics
+        self._store, self._book, self._publication = store, book, publication
+        self._clock, self._settings = clock, settings
         self._leases = Leases(store)
         # When to try a campaign again that failed, and how often it has.
         self._failures: dict[str, tuple[float, int]] = {}
@@ -85,14 +87,13 @@ class Scheduler:
 
     def look(self) -> None:
         """Release everything that is due, one slot of each campaign after the other."""
-        # Rounded, because how long the work took follows from events.
-        self._metrics.looked.set(time.time() // 60 * 60)
+        for registered in self._book.all():
+            self._publication.note(registered)
         while not self._stopping.is_set():
             if not [
                 each for each in self._book.all() if self._is_due(each) and self._advance(each)
             ]:
                 break
-        self._metrics.waiting.set(sum(each.due - each.released for each in self.standings()))
 
     def _is_due(self, registered: Registered) -> bool:
         again, _ = self._failures.get(registered.campaign_id, (0.0, 0))
@@ -127,7 +128,6 @@ class Scheduler:
 
     def _failed(self, registered: Registered, error: Exception, problem: str) -> None:
         """Try again later, and later each time."""
-        self._metrics.failed.inc()
         _, failures = self._failures.get(registered.campaign_id, (0.0, 0))
         pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**failures)
         self._failures[registered.campaign_id] = (time.monotonic() + pause, failures + 1)
@@ -136,6 +136,7 @@ class Scheduler:
 
     def release(self, registered: Registered, through: int | None = None) -> list[Released]:
         """By hand: what is due, up to a slot. Safe to repeat."""
+        self._publication.note(registered)
         due = self._due(registered)
         if through is not None and through > due:
             raise ReleaseError(
@@ -159,11 +160,11 @@ class Scheduler:
 
     def _note(self, registered: Registered, released: Released) -> None:
         """Says that it is done; what was read of events is not for a log."""
+        self._publication.note(registered)
         self._published.add(registered.campaign_id)
         self._failures.pop(registered.campaign_id, None)
         slot = released.release.slot
         if not released.replayed:
-            self._metrics.released.inc()
             log("released", campaign=registered.campaign_id, slot=slot)
         if registered.problem:
             self._set_problem(registered, "")
@@ -194,6 +195,7 @@ class Scheduler:
                     registered.campaign_id,
                     registered.name,
                     released,
+                    self._publication.visible_slot(registered),
                     due,
                     registered.spec.campaign.slots,
                     lag,

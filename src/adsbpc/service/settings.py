@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.ledger.database import is_secret, without_password
 from adsbpc.model import spec
-from adsbpc.model.durations import MICROSECONDS_PER_SECOND, parse_duration
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND, duration_text, parse_duration
 from adsbpc.model.section import Duration, Name, Section
 
 _PREFIX = "ADSBPC_"
@@ -69,11 +69,24 @@ class IngestSection(Section):
 
 
 class SchedulerSection(Section):
-    """A slot is released `grace` after it is over: by then everything that arrived is stored."""
+    """A slot is released `grace` after it is over: by then everything that arrived is stored. It
+    is visible `publish_after` its end, or at a multiple of that if it was not done by then."""
 
     enabled: bool = True
     grace: Period = parse_duration("5m")
     every: Period = parse_duration("10s")
+    publish_after: Period = Field(default="15m", validate_default=True)
+
+    @field_validator("publish_after")
+    @classmethod
+    def _after_the_grace(cls, publish_after: int, others: ValidationInfo) -> int:
+        grace = others.data.get("grace")
+        if grace is not None and publish_after <= grace:
+            raise ValueError(
+                f'expected more than grace, which is "{duration_text(grace)}": a slot is released '
+                "in between. Give the longest time that a release takes, and some more"
+            )
+        return publish_after
 
 
 class EngineSection(Section):

@@ -3,9 +3,12 @@
     adsbpc_keys        who may do what; secrets as hashes only
     adsbpc_sessions    who is signed in to the dashboard; ids as hashes only
     adsbpc_batches     the answer that each batch got: a repeated one gets it again
+    adsbpc_event_ids   which event ids each sender has used; as hashes only
+    adsbpc_salts       what makes these hashes impossible to foresee
     adsbpc_files       which files hold the events; a file that is not listed holds nothing
     adsbpc_arrivals    up to when nothing is stored as arrived any more
     adsbpc_campaigns   what is measured, and which server releases it now
+    adsbpc_published   from when on each released slot is visible
     adsbpc_counts      rows by hour, sender and verdict: for the operator, never published
 
 Moments are microseconds since 1970 in UTC.
@@ -19,6 +22,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Index,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -33,7 +37,7 @@ from adsbpc.ledger.database import Database, Schema
 SERVICE = Schema(
     noun="service database",
     key="[service] database",
-    versions=("0001",),
+    versions=("0001", "0002"),
     version_table="adsbpc_service_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=ServiceError,
@@ -76,6 +80,27 @@ batches = Table(
     PrimaryKeyConstraint("owner", "source", "batch_key"),
 )
 
+event_ids = Table(
+    "adsbpc_event_ids",
+    metadata,
+    Column("owner", String(250), nullable=False),
+    Column("source", String(20), nullable=False),
+    # When the row was written, and at least one more than that of the sender's row before it.
+    Column("position_us", BigInteger, nullable=False),
+    # The generation: since when, and how many ids it had with this row.
+    Column("began_us", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("marks", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("owner", "source", "position_us"),
+)
+
+salts = Table(
+    "adsbpc_salts",
+    metadata,
+    Column("name", String(20), primary_key=True),
+    Column("salt", String(64), nullable=False),
+)
+
 event_files = Table(
     "adsbpc_files",
     metadata,
@@ -112,6 +137,15 @@ campaigns = Table(
     Column("lease_until_us", BigInteger, nullable=False),
     Column("problem", Text, nullable=False),
     UniqueConstraint("scope", "name", name="adsbpc_campaigns_once"),
+)
+
+published = Table(
+    "adsbpc_published",
+    metadata,
+    Column("campaign_id", String(32), nullable=False),
+    Column("slot", BigInteger, nullable=False),
+    Column("published_us", BigInteger, nullable=False),
+    PrimaryKeyConstraint("campaign_id", "slot"),
 )
 
 counts = Table(

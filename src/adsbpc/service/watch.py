@@ -1,4 +1,4 @@
-"""Tells who listens when a slot is released, by whichever server."""
+"""Tells who listens when a slot becomes visible, whichever server released it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 
-from adsbpc.service.campaigns import CampaignBook, Registered
+from adsbpc.service.campaigns import Registered
+from adsbpc.service.publication import Publication
 
 _LOOK_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 15
 
 
 class Watch:
-    """However many listen, the ledger is asked once in a while for each campaign."""
+    """However many listen, the database is asked once in a while for each campaign."""
 
-    def __init__(self, book: CampaignBook) -> None:
-        self._book = book
+    def __init__(self, publication: Publication) -> None:
+        self._publication = publication
         self._known: dict[str, tuple[float, int]] = {}
         self._lock = threading.Lock()
         self.stopping = False
 
     async def slots(self, registered: Registered, after: int) -> AsyncIterator[int | None]:
-        """Each slot released after one, as it comes; None now and then, to see who still listens.
+        """Each visible slot after one, as it comes; None now and then, to see who still listens.
         Ends after the last slot, or when the server stops."""
         quiet_since = time.monotonic()
         yield None
@@ -47,6 +48,6 @@ class Watch:
             looked, newest = self._known.get(registered.campaign_id, (0.0, 0))
             if time.monotonic() - looked < _LOOK_SECONDS / 2:
                 return newest
-            newest = self._book.last_slot(registered)
+            newest = self._publication.visible_slot(registered)
             self._known[registered.campaign_id] = (time.monotonic(), newest)
             return newest

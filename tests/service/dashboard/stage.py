@@ -80,7 +80,7 @@ class Stage:
         return self.campaigns[name]
 
     def release_day(self, day: int) -> None:
-        """Events of a day, and what is due when it is over."""
+        """Events of a day, and what is visible after it is over."""
         self.clock.moment = START + timedelta(days=day - 1, hours=20)
         at = self.clock.moment - timedelta(hours=1)
         for place, publisher in enumerate(PUBLISHERS):
@@ -104,6 +104,9 @@ class Stage:
         while any(each.released < each.due for each in self.server.backend.scheduler.standings()):
             assert time.monotonic() < deadline, self.server.backend.scheduler.standings()
             time.sleep(0.05)
+        for each in self.server.backend.scheduler.standings():
+            if each.released:
+                self.server.show(each.campaign_id)
 
 
 @contextmanager

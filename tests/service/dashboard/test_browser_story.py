@@ -68,7 +68,7 @@ def test_the_story(browser: Browser, fresh: Stage, tmp_path: Path) -> None:
 
         # Before the first release there is a friendly word, and the page waits by itself.
         expect(page.get_by_role("heading", level=1)).to_have_text("spring")
-        expect(page.locator(".summary")).to_contain_text("Nothing is released yet.")
+        expect(page.locator(".summary")).to_contain_text("Nothing is published yet.")
         expect(page.locator("#live")).to_have_text("Live")
         page.evaluate("window.stillHere = true")
 

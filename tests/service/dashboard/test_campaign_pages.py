@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
+from adsbpc import Campaign
 from adsbpc.report.parts import parts_of
 from adsbpc.service.campaigns import CampaignBook, Registered
-from adsbpc.service.dashboard import shown
 from adsbpc.service.dashboard.shown import Shelf, body_of
 from adsbpc.service.dashboard.sparks import HEIGHT, WIDTH, spark_of
 from adsbpc.service.dashboard.states import State, state_of
@@ -26,7 +26,7 @@ def test_campaigns_at_a_glance(operator: Visitor) -> None:
     assert "2 running, 1 not begun, 1 complete" in words
     assert "day 2 of 5" in words
     assert re.search(r"Ad-1 Running spring [\d,]+ ± [\d,]+ attributed conversions so far", words)
-    assert "Day 1 is over on 2 April, 00:00 UTC and is released 1 minute later." in words
+    assert "Day 1 is over on 2 April, 00:00 UTC and is published 2 minutes later." in words
     assert "New campaign" in words
 
 
@@ -95,7 +95,7 @@ def test_hostile_names_stay_text(stage: Stage, operator: Visitor) -> None:
 
 def test_before_the_first_release(stage: Stage, advertiser: Visitor) -> None:
     words = advertiser.look(f"/campaigns/{stage.campaigns['later']}").words
-    assert "Nothing is released yet. Day 1 is over on 2 April, 00:00 UTC" in words
+    assert "Nothing is published yet. Day 1 is over on 2 April, 00:00 UTC" in words
     assert "1 April 2026 to 5 April 2026 (UTC)" in words or "1 to 5 April 2026 (UTC)" in words
     assert "search social video all others together" in words
     assert "0 of 1 spent" in words
@@ -106,13 +106,15 @@ def test_states_in_a_few_words(stage: Stage) -> None:
     backend = stage.server.backend
     registered = backend.campaigns.get(stage.campaigns["spring"])
     assert registered is not None
-    late = state_of(backend, registered, released=0)
-    assert late == State("Late", "bad", "Day 1 has been due for 1 day.")
-    assert state_of(backend, registered, released=2) == State(
-        "Running", "good", "Day 3 is over on 4 March, 00:00 UTC and is released 1 minute later."
+    late = state_of(backend, registered, visible=0)
+    told = "Day 1 has been due for 1 day. New ones appear every 2 minutes."
+    assert late == State("Late", "bad", told)
+    assert state_of(backend, registered, visible=2) == State(
+        "Running", "good", "Day 3 is over on 4 March, 00:00 UTC and is published 2 minutes later."
     )
-    assert state_of(backend, registered, released=5).word == "Complete"
-    assert state_of(backend, replace(registered, problem="no room"), 2).word == "Delayed"
+    assert state_of(backend, registered, visible=5).word == "Complete"
+    # That a release failed is nobody's to see before its figures are late.
+    assert state_of(backend, replace(registered, problem="no room"), 2).word == "Running"
 
 
 def test_a_problem_is_the_operators_to_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,21 +129,22 @@ def test_a_problem_is_the_operators_to_read(stage: Stage, monkeypatch: pytest.Mo
     path = f"/campaigns/{stage.campaigns['spring']}"
     for role, subject, sees in (("operator", "", True), ("advertiser", "Ad-1", False)):
         words = stage.visitor(role, subject).look(path).words
-        assert "The newest figures are late" in words
+        assert ("The last release failed" in words) is sees
         assert ("/dev/sda" in words) is sees
+        assert "The newest figures are late" not in words
 
 
 def test_a_page_is_made_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = stage.server.backend.campaigns
-    registered = book.get(stage.campaigns["spring"])
+    backend = stage.server.backend
+    registered = backend.campaigns.get(stage.campaigns["spring"])
     assert registered is not None
-    first = body_of(book, registered)
+    first = body_of(backend, registered)
 
     def never(*_: object) -> None:
         raise AssertionError("made again")
 
-    monkeypatch.setattr(shown, "_made", never)
-    assert body_of(book, registered) is first
+    monkeypatch.setattr(Campaign, "report", never)
+    assert body_of(backend, registered) is first
 
 
 def test_a_shelf_forgets_what_was_asked_for_longest_ago() -> None:
@@ -153,7 +156,7 @@ def test_a_shelf_forgets_what_was_asked_for_longest_ago() -> None:
         return name
 
     for name in ("a", "b", "a", "c", "a", "b"):
-        assert shelf.get((name, ""), partial(make, name)) == name
+        assert shelf.get((name, 0, 0), partial(make, name)) == name
     assert made == ["a", "b", "c", "b"]
 
 

@@ -33,7 +33,7 @@ def test_the_operators_page(operator: Visitor) -> None:
     # Of two days: 300 conversions each, and one that could not be read.
     assert re.search(r"advertiser:Ad-1 conversions 2 600 0 2", words)
     assert re.search(r"timestamp[^|]*? advertiser:Ad-1 conversions 2", words)
-    assert "spring 2 of 5 2 no nobody" in words
+    assert "spring 2 of 5 2 2 no nobody" in words
     assert "operate" in words
     assert "scheduler" in words
     assert "grace 1m" in words

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import count
 
 import pyarrow as pa
 import pytest
@@ -125,7 +123,7 @@ def test_a_mistake_is_told_and_survived(intake: Intake, monkeypatch: pytest.Monk
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Plan, "add", mistaken)
+        patched.setattr(Plan, "tables", mistaken)
         assert (
             problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503] * 2
         )
@@ -141,7 +139,7 @@ def test_a_writer_that_ends_lets_nobody_wait(
 
     told: list[type[BaseException] | None] = []
     monkeypatch.setattr(threading, "excepthook", lambda failed: told.append(failed.exc_type))
-    monkeypatch.setattr(Plan, "add", ended)
+    monkeypatch.setattr(Plan, "tables", ended)
     intake = opened(start=False)
     threading.Timer(0.1, intake.start).start()
     assert problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503, 503]
@@ -156,17 +154,21 @@ def arrivals_of(files: EventFiles) -> list[datetime]:
 
 
 def closes_arrivals(
-    store: Database, monkeypatch: pytest.MonkeyPatch, moments: Iterator[datetime]
-) -> None:
-    """Somebody releases while a file is being written, each time up to the next of these."""
+    store: Database, monkeypatch: pytest.MonkeyPatch, moment: datetime
+) -> list[str]:
+    """Somebody releases up to a moment while the first file is being written. Returns the names
+    of all that are."""
     write = EventFiles.write
+    names: list[str] = []
 
     def overtaken(self: EventFiles, source: Source, table: pa.Table) -> str:
-        if (until := next(moments, None)) is not None:
-            close_arrivals(store, to_microseconds(until))
-        return write(self, source, table)
+        if not names:
+            close_arrivals(store, to_microseconds(moment))
+        names.append(write(self, source, table))
+        return names[-1]
 
     monkeypatch.setattr(EventFiles, "write", overtaken)
+    return names
 
 
 def test_a_clock_that_is_behind_stores_after_what_was_released(
@@ -182,24 +184,38 @@ def test_a_clock_that_is_behind_stores_after_what_was_released(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "arrival"), [([0], 0), ([1], 1), ([-60, 60], 0), ([60, 3_600], 3_600)]
+    ("seconds", "arrival", "files_written"), [(-60, 0, 1), (0, 0, 1), (1, 1, 2), (3_600, 3_600, 2)]
 )
 def test_what_is_overtaken_by_a_release_is_stored_after_it(
-    seconds: list[float], arrival: float, intake: Intake, store: Database, files: EventFiles,
-    monkeypatch: pytest.MonkeyPatch,
+    seconds: float, arrival: float, files_written: int, intake: Intake, store: Database,
+    files: EventFiles, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    moments = iter([START + timedelta(seconds=each) for each in seconds])
-    closes_arrivals(store, monkeypatch, moments)
+    written = closes_arrivals(store, monkeypatch, START + timedelta(seconds=seconds))
     answer = add_one(intake, batch("k", [CONVERSION], "conversions"))
     assert (answer.accepted, answer.repeated) == (1, False)
     assert arrivals_of(files) == [START + timedelta(seconds=arrival)]
-    assert len(list(files.folder.iterdir())) == 1
+    assert len(written) == files_written
+    assert [path.name for path in files.folder.iterdir()] == written[-1:]
 
 
-def test_what_is_always_overtaken_is_refused_in_the_end(
-    intake: Intake, store: Database, files: EventFiles, monkeypatch: pytest.MonkeyPatch
+def test_who_was_overtaken_once_holds_the_lock(
+    intake: Intake, store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closes_arrivals(store, monkeypatch, (START + timedelta(seconds=k) for k in count(1)))
-    assert problems(add(intake, batch("k", [CONVERSION], "conversions"))) == [503]
-    assert arrivals_of(files) == []
-    assert list(files.folder.iterdir()) == []
+    """However often others come in between, the second attempt is the last."""
+    written = closes_arrivals(store, monkeypatch, START + timedelta(seconds=1))
+    write = EventFiles.write
+    closing: list[threading.Thread] = []
+
+    def attempted(self: EventFiles, source: Source, table: pa.Table) -> str:
+        if written:
+            later = to_microseconds(START + timedelta(seconds=5))
+            closing.append(threading.Thread(target=close_arrivals, args=(store, later)))
+            closing[-1].start()
+            closing[-1].join(0.3)
+            assert closing[-1].is_alive()
+        return write(self, source, table)
+
+    monkeypatch.setattr(EventFiles, "write", attempted)
+    assert add_one(intake, batch("k", [CONVERSION], "conversions")).accepted == 1
+    closing[-1].join()
+    assert len(written) == 2

@@ -74,7 +74,8 @@ def content_schemas() -> dict[str, dict[str, Any]]:
 
 
 class CampaignSummary(BaseModel):
-    """`released` is the newest slot that was; `due` the last that is over for long enough."""
+    """`released` is the newest slot that is visible; `due` the last that should be by now. Both
+    change at declared moments only, a fixed time after the end of a slot."""
 
     id: str
     name: str
@@ -96,8 +97,8 @@ class CampaignList(BaseModel):
 
 
 class CampaignDetail(CampaignSummary):
-    """`status` and `guarantee` as `adsbpc status --json` and `adsbpc plan --json` print them.
-    `problem` is why the last release failed; operators see it."""
+    """`status`, of what is visible, and `guarantee` as `adsbpc status --json` and `adsbpc plan
+    --json` print them. `problem` is why the last release failed; operators see it, at once."""
 
     status: dict[str, Any]
     guarantee: dict[str, Any]
@@ -246,15 +247,16 @@ def _summary_fields(request: Request, registered: Registered) -> dict[str, Any]:
         "publishers": list(campaign.publishers),
         "metric": campaign.metric,
         "created_at": to_moment(registered.created_us),
-        "released": backend.campaigns.last_slot(registered),
-        "due": backend.campaigns.due(registered, backend.settings.scheduler.grace),
+        "released": backend.publication.visible_slot(registered),
+        "due": backend.publication.due_slot(registered),
     }
 
 
 def _detail(request: Request, registered: Registered, caller: Principal) -> CampaignDetail:
+    visible = backend_of(request).publication.visible(registered)
     return CampaignDetail(
         **_summary_fields(request, registered),
-        status=registered.campaign.status().to_object(),
+        status=registered.campaign.status(visible).to_object(),
         guarantee=promise_object(registered.campaign.promise),
         content=registered.content,
         problem=registered.problem if caller.role is Role.OPERATOR else "",

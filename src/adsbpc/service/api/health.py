@@ -50,8 +50,9 @@ def readyz(request: Request) -> Health:
     response_class=Response,
 )
 def metrics(request: Request) -> Response:
-    """None of them follows from users."""
+    """None of them follows from users; those of slots change at declared moments only."""
+    backend = backend_of(request)
     return Response(
-        backend_of(request).metrics.text(),
+        backend.metrics.text(backend.publication.totals()),
         media_type="text/plain; version=0.0.4; charset=utf-8",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response, Security
@@ -12,11 +13,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from adsbpc.model import Release
+from adsbpc.model.slots import to_moment
 from adsbpc.report.formats import parquet_of
 from adsbpc.service.access import backend_of, campaign_for, principal_of
 from adsbpc.service.api.campaigns import CampaignId
 from adsbpc.service.api.documented import Caller, bearer, problems
 from adsbpc.service.api.sent import described, sent
+from adsbpc.service.backend import Backend
 from adsbpc.service.campaigns import Registered
 from adsbpc.service.permissions import Action
 from adsbpc.service.problems import Problem
@@ -52,10 +55,12 @@ class ReleaseRequest(BaseModel):
 
 
 class ReleasedSlot(BaseModel):
-    """`replayed` if it was released before this request came to it."""
+    """`replayed` if it was released before this request came to it. It is charged now, and visible
+    at `visible_at`, whoever released it."""
 
     slot: int
     replayed: bool
+    visible_at: datetime
 
 
 class ReleaseResult(BaseModel):
@@ -73,9 +78,10 @@ def list_releases(
     campaign: CampaignId,
     after: Annotated[int, Query(ge=0, le=8_784, description="Only slots after this one.")] = 0,
 ) -> Response:
-    """Everything that was given out, as it was stored."""
+    """Everything that is visible, as it was stored. A slot becomes visible a fixed time after its
+    end, never when it happens to be released."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
-    texts = _stored(request, registered)[after:]
+    texts = _visible(request, registered)[after:]
     # As the ledger has them, byte for byte.
     return Response(f'{{"releases":[{",".join(texts)}]}}', media_type="application/json")
 
@@ -88,20 +94,22 @@ def list_releases(
 def read_release(request: Request, caller: Caller, campaign: CampaignId, slot: Slot) -> Response:
     """What one slot gave out, as it was stored."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
-    texts = _stored(request, registered)
+    texts = _visible(request, registered)
     if slot > len(texts):
         raise Problem(
-            404, "Not found", f"Slot {slot} is not released; the newest one is {len(texts)}",
+            404, "Not found", f"Slot {slot} is not visible; the newest one is {len(texts)}",
             "Ask again when it is, or listen to the stream of this campaign",
         )  # fmt: skip
     return Response(texts[slot - 1], media_type="application/json")
 
 
-def _stored(request: Request, registered: Registered) -> list[str]:
+def _visible(request: Request, registered: Registered) -> list[str]:
+    backend = backend_of(request)
+    visible, ledger = backend.publication.visible(registered), backend.campaigns.ledger
     # Holds the campaign to its promise and its published files before anything is shown.
-    registered.campaign.status()
-    ledger = backend_of(request).campaigns.ledger
-    return ledger.releases(registered.scope, registered.name) if ledger.exists() else []
+    registered.campaign.status(visible)
+    texts = ledger.releases(registered.scope, registered.name) if ledger.exists() else []
+    return texts[: visible[registered.name]]
 
 
 @router.post(
@@ -111,14 +119,20 @@ def _stored(request: Request, registered: Registered) -> list[str]:
 )  # fmt: skip
 async def release_slots(request: Request, caller: Caller, campaign: CampaignId) -> ReleaseResult:
     """By hand what the scheduler does by itself: slots that are over for long enough, in order.
-    Safe to repeat: a slot is released once."""
+    Safe to repeat: a slot is released once. When it becomes visible does not depend on when that
+    is."""
     registered = await run_in_threadpool(campaign_for, request, caller, campaign, Action.RELEASE)
     wanted = await sent(request, ReleaseRequest, required=False)
-    scheduler = backend_of(request).scheduler
-    done = await run_in_threadpool(scheduler.release, registered, wanted.through)
-    return ReleaseResult(
-        released=[ReleasedSlot(slot=one.release.slot, replayed=one.replayed) for one in done]
-    )
+    return await run_in_threadpool(_released, backend_of(request), registered, wanted.through)
+
+
+def _released(backend: Backend, registered: Registered, through: int | None) -> ReleaseResult:
+    found = []
+    for one in backend.scheduler.release(registered, through):
+        slot = one.release.slot
+        moment = to_moment(backend.publication.moment(registered, slot))
+        found.append(ReleasedSlot(slot=slot, replayed=one.replayed, visible_at=moment))
+    return ReleaseResult(released=found)
 
 
 @router.get(
@@ -147,12 +161,13 @@ def read_report(
 ) -> Response:
     """The same report as `adsbpc report` writes."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
-    if backend_of(request).campaigns.last_slot(registered) == 0:
+    visible = backend_of(request).publication.visible(registered)
+    if visible[registered.name] == 0:
         raise Problem(
-            404, "Not found", "Nothing is released yet",
+            404, "Not found", "Nothing is visible yet",
             "Ask again after the first slot, or listen to the stream of this campaign",
         )  # fmt: skip
-    report = registered.campaign.report(level, adjusted)
+    report = registered.campaign.report(level, adjusted, visible)
     content: str | bytes
     if format == "parquet":
         content = parquet_of(report.to_arrow())
@@ -192,8 +207,8 @@ async def stream_releases(
         Query(ge=0, le=8_784, description="Begin after this slot; with those to come if left out."),
     ] = None,
 ) -> StreamingResponse:
-    """An event for each slot as it is released. After a break, browsers go on where they were by
-    Last-Event-ID. Ends after the last slot."""
+    """An event for each slot as it becomes visible. After a break, browsers go on where they were
+    by Last-Event-ID. Ends after the last slot."""
     registered = await run_in_threadpool(
         campaign_for, request, caller, campaign, Action.READ_RELEASES
     )
@@ -201,7 +216,7 @@ async def stream_releases(
     if last.isascii() and last.isdecimal() and len(last) <= 4:
         after = int(last)
     if after is None:
-        after = await run_in_threadpool(backend_of(request).campaigns.last_slot, registered)
+        after = await run_in_threadpool(backend_of(request).publication.visible_slot, registered)
     return StreamingResponse(
         _events(request, registered, after),
         media_type="text/event-stream",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +58,7 @@ def list_campaigns(request: Request) -> Response:
 def _card(backend: Backend, registered: Registered) -> Card:
     word = Timeline(registered.spec.grid).word
     try:
-        glance = glance_at(backend.campaigns, registered)
+        glance = glance_at(backend, registered)
     except AdsbpcError as error:
         # One campaign that cannot be read must not hide the others.
         log_failure("card failed", error, campaign=registered.campaign_id, problem=told(error))
@@ -70,30 +71,34 @@ def _card(backend: Backend, registered: Registered) -> Card:
 def show_campaign(request: Request, campaign: str) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     registered = campaign_for(request, principal, campaign, Action.READ_RELEASES)
-    body = body_of(backend.campaigns, registered)
+    body = body_of(backend, registered)
     released = body.released if body else 0
     state = state_of(backend, registered, released)
+    may_operate = allows(principal, Action.OPERATE)
     common: dict[str, Any] = {
         "registered": registered,
+        # That a release failed follows from events.
+        "problem": registered.problem if may_operate else "",
         "state": state,
         "released": released,
         "is_over": released >= registered.spec.campaign.slots,
-        "may_operate": allows(principal, Action.OPERATE),
     }
     if body is None:
-        return page(request, "campaign-waiting.html", principal, **common, **_expected(registered))
+        visible = backend.publication.visible(registered)
+        expected = _expected(registered, visible)
+        return page(request, "campaign-waiting.html", principal, **common, **expected)
     return page(request, "campaign.html", principal, **common, body=body)
 
 
-def _expected(registered: Registered) -> dict[str, Any]:
-    """What is known before anything is released."""
+def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, Any]:
+    """What is known before anything of it is visible."""
     spec, campaign = registered.spec, registered.campaign
-    promise, status = campaign.promise, campaign.status()
+    promise, status = campaign.promise, campaign.status(visible)
     timeline = Timeline(spec.grid)
     facts = {
         "Metric": f"attributed {spec.campaign.metric}",
         "Period": f"{timeline.period(spec.campaign.slots)} ({spec.campaign.timezone})",
-        "Released": f"no {timeline.word} yet, of {spec.campaign.slots}",
+        "Published": f"no {timeline.word} yet, of {spec.campaign.slots}",
         "Attribution": attribution(spec.attribution),
         "Advertiser": spec.campaign.advertiser,
     }

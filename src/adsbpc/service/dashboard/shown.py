@@ -1,6 +1,7 @@
-"""What pages show of a campaign's releases: made once, and kept until its scope's ledger moves on.
+"""What pages show of a campaign's visible releases: made once, and kept until more is visible.
 
-Every release adds to the ledger, so a page that was made for the newest entry is never stale.
+Must never: be made anew because something was released that is not visible yet. Who measures how
+long a page takes would know when.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
 from adsbpc.report.parts import json_in_html, parts_of
 from adsbpc.report.wording import decimals, metric_name
-from adsbpc.service.campaigns import CampaignBook, Registered
+from adsbpc.service.backend import Backend
+from adsbpc.service.campaigns import Registered
 from adsbpc.service.dashboard.sparks import Spark, spark_of
 
 _MOST_GLANCES, _MOST_BODIES = 500, 32
 _FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
-Key = tuple[str, str]
+Key = tuple[str, int, int]
 Kept = TypeVar("Kept")
 
 
@@ -70,40 +72,31 @@ class Shelf(Generic[Kept]):
         return made
 
 
-_glances: Shelf[Glance | None] = Shelf(_MOST_GLANCES)
-_bodies: Shelf[Body | None] = Shelf(_MOST_BODIES)
+_glances: Shelf[Glance] = Shelf(_MOST_GLANCES)
+_bodies: Shelf[Body] = Shelf(_MOST_BODIES)
 
 
-def glance_at(book: CampaignBook, registered: Registered) -> Glance | None:
-    """None before the first release."""
-    key = _key(book, registered)
-    return None if key is None else _glances.get(key, lambda: _made(book, registered, _glance))
+def glance_at(backend: Backend, registered: Registered) -> Glance | None:
+    """None before anything is visible."""
+    return _kept(_glances, backend, registered, _glance)
 
 
-def body_of(book: CampaignBook, registered: Registered) -> Body | None:
-    """None before the first release."""
-
-    def body(report: Report) -> Body:
-        return _body(report, registered.campaign_id)
-
-    key = _key(book, registered)
-    return None if key is None else _bodies.get(key, lambda: _made(book, registered, body))
+def body_of(backend: Backend, registered: Registered) -> Body | None:
+    """None before anything is visible."""
+    return _kept(_bodies, backend, registered, lambda report: _body(report, registered.campaign_id))
 
 
-def _key(book: CampaignBook, registered: Registered) -> Key | None:
-    if not book.ledger.exists():
+def _kept(
+    shelf: Shelf[Kept], backend: Backend, registered: Registered, make: Callable[[Report], Kept]
+) -> Kept | None:
+    visible = backend.publication.visible(registered)
+    slot = visible[registered.name]
+    if slot == 0:
         return None
-    return registered.campaign_id, book.ledger.head(registered.scope).hash
-
-
-Made = TypeVar("Made")
-
-
-def _made(
-    book: CampaignBook, registered: Registered, make: Callable[[Report], Made]
-) -> Made | None:
-    # The scope's ledger may have entries of other campaigns only.
-    return make(registered.campaign.report()) if book.last_slot(registered) else None
+    # Other campaigns of the scope, of this server or not, change what is left of its budget.
+    spent = backend.campaigns.ledger.spent(registered.scope, visible)
+    key = registered.campaign_id, slot, spent
+    return shelf.get(key, lambda: make(registered.campaign.report(through=visible)))
 
 
 def _glance(report: Report) -> Glance:

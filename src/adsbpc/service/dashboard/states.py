@@ -15,9 +15,6 @@ from adsbpc.service.dashboard.writing import span
 
 Tone = Literal["good", "calm", "done", "bad"]
 
-# A release takes a while: nobody calls that late.
-_LATE_SECONDS = 15 * 60
-
 
 @dataclass(frozen=True)
 class State:
@@ -28,24 +25,26 @@ class State:
     next: str
 
 
-def state_of(backend: Backend, registered: Registered, released: int) -> State:
+def state_of(backend: Backend, registered: Registered, visible: int) -> State:
+    """Of a campaign whose newest visible slot this is."""
     grid, slots = registered.spec.grid, registered.spec.campaign.slots
     timeline, now = Timeline(grid), now_us(backend.clock)
-    if registered.problem:
-        return State("Delayed", "bad", "")
-    if released >= slots:
+    if visible >= slots:
         return State("Complete", "done", "")
-    grace = backend.settings.scheduler.grace
-    due = grid.boundaries[released + 1] + grace
-    if now > due + _LATE_SECONDS * MICROSECONDS_PER_SECOND:
+    wait = backend.publication.publish_after_us
+    each = span(wait / MICROSECONDS_PER_SECOND)
+    if backend.publication.due_slot(registered) > visible:
+        due = grid.boundaries[visible + 1] + wait
         late = span((now - due) / MICROSECONDS_PER_SECOND)
-        return State("Late", "bad", f"{_slot(timeline, released + 1)} has been due for {late}.")
-    ends = _moment(timeline.moment(released + 1), timeline.word)
-    after = span(grace / MICROSECONDS_PER_SECOND)
-    soon = f"{_slot(timeline, released + 1)} is over on {ends} and is released {after} later."
+        slot = _slot(timeline, visible + 1)
+        return State(
+            "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
+        )
+    ends = _moment(timeline.moment(visible + 1), timeline.word)
+    soon = f"{_slot(timeline, visible + 1)} is over on {ends} and is published {each} later."
     if now < grid.starts_at:
         return State("Not begun", "calm", soon)
-    return State("Running" if released else "Collecting", "good", soon)
+    return State("Running" if visible else "Collecting", "good", soon)
 
 
 def _slot(timeline: Timeline, slot: int) -> str:

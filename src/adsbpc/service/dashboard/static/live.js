@@ -1,4 +1,4 @@
-// When a slot is released, fetches the page again and puts its newer content in place of the older.
+// When a slot becomes visible, fetches the page again and puts its newer content in place of the older.
 (() => {
   "use strict";
   const main = document.getElementById("main");
