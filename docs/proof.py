@@ -17,7 +17,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "how rows are read": (
         "engines/csv_dialect.py", "engines/csv_lines.py", "engines/spark_lines.py",
         "engines/parquet_mending.py", "engines/file_copies.py", "engines/duckdb_engine.py",
-        "engines/spark_engine.py",
+        "engines/spark_parquet.py", "engines/spark_engine.py",
     ),
     "which rows are good, and whose slot they are in": (
         "events/validation.py", "events/tables.py", "events/moments.py", "events/holdout.py",

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
+from adsbpc.engines.spark_parquet import backticked, from_milliseconds, milliseconds_in, widest
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
-    from pyspark.sql.types import DataType
 
 # What Spark calls a line of text.
 _LINE = "value"
@@ -229,17 +229,17 @@ class SparkEngine:
         self, dialect: CsvDialect, file: str, base: str | None, columns: Sequence[str]
     ) -> DataFrame:
         header = self._header(dialect, file, base)
-        beside = [_backticked(name) for name in columns if name not in header.names]
+        beside = [backticked(name) for name in columns if name not in header.names]
         parsing = LineParsing(dialect, header)
         lines = self._lines(file, base).selectExpr(f"{LINE_END} AS {_LINE}", *beside)
         judged = lines.where(parsing.is_row()).selectExpr("*", f"{parsing.broken()} AS broken")
         cut = judged.selectExpr("*", f"{parsing.fields()} AS fields")
         fields = [
-            f"{parsing.field(name)} AS {_backticked(name)}"
+            f"{parsing.field(name)} AS {backticked(name)}"
             for name in columns
             if name in header.names
         ]
-        reason = f"{parsing.unreadable()} AS {_backticked(UNREADABLE)}"
+        reason = f"{parsing.unreadable()} AS {backticked(UNREADABLE)}"
         return cut.selectExpr(*fields, *beside, reason)
 
     def read_files(
@@ -250,7 +250,7 @@ class SparkEngine:
         base: str | None,
         columns: Sequence[str],
     ) -> None:
-        wanted = [_backticked(name) for name in (*columns, UNREADABLE)]
+        wanted = [backticked(name) for name in (*columns, UNREADABLE)]
         try:
             if isinstance(file_format, CsvDialect):
                 parts = [self._csv(file_format, file, base, columns) for file in files]
@@ -289,7 +289,7 @@ class SparkEngine:
             fields = [
                 StructField(
                     name,
-                    LongType() if name in milliseconds else _widest(found[name].dataType),
+                    LongType() if name in milliseconds else widest(found[name].dataType),
                 )
                 for name in columns
             ]
@@ -297,32 +297,29 @@ class SparkEngine:
             frame = reader.parquet(*[_address(file) for file in alike])
             for name in milliseconds:
                 zoned = found[name].dataType.simpleString() == "timestamp"
-                frame = frame.withColumn(name, expr(_from_milliseconds(name, zoned)))
+                frame = frame.withColumn(name, expr(from_milliseconds(name, zoned)))
             parts.append(frame.withColumn(UNREADABLE, lit(None).cast("string")))
         return parts
 
     def _milliseconds(self, file: str, columns: Sequence[str]) -> frozenset[str]:
-        """Which of these columns the footer of a Parquet file says to be milliseconds."""
-        context = self._session.sparkContext
-        jvm: Any = context._jvm
-        path = jvm.org.apache.hadoop.fs.Path(_address(file))
-        settings = context._jsc.hadoopConfiguration()
-        source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
-        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
-        try:
-            fields = reader.getFooter().getFileMetaData().getSchema().getFields()
-            return frozenset(
-                str(field.getName())
-                for field in fields
-                if "TIMESTAMP(MILLIS" in str(field.getLogicalTypeAnnotation())
-            ) & frozenset(columns)
-        finally:
-            reader.close()
+        # A location elsewhere may be a folder or a pattern, which Spark itself lists.
+        is_elsewhere = "://" in file
+        files = self._parquet(file, None).inputFiles() if is_elsewhere else [_address(file)]
+        found = {
+            milliseconds_in(self._session, each, encoded=is_elsewhere) & set(columns)
+            for each in files
+        }
+        if len(found) > 1:
+            raise SourceError(
+                file, "files with timestamps in different units", "files with one schema",
+                "Write all files with one schema.",
+            )  # fmt: skip
+        return found.pop() if found else frozenset()
 
     def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
         from pyspark.sql.functions import lit
 
-        wanted = [_backticked(name) for name in columns]
+        wanted = [backticked(name) for name in columns]
         frame = self._session.table(table).select(wanted)
         frame.withColumn(UNREADABLE, lit(None).cast("string")).createOrReplaceTempView(view)
 
@@ -344,35 +341,6 @@ class SparkEngine:
     def close(self) -> None:
         for name in list(self._kept):
             self.drop(name)
-
-
-def _from_milliseconds(name: str, zoned: bool) -> str:
-    column = _backticked(name)
-    inside = f"{column} BETWEEN -9000000000000000 AND 9000000000000000"
-    moment = f"timestamp_millis(CASE WHEN {inside} THEN {column} END)"
-    return moment if zoned else f"CAST({moment} AS TIMESTAMP_NTZ)"
-
-
-def _backticked(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _widest(declared: DataType) -> DataType:
-    """The type that holds a column of every file: integers and floats differ in width."""
-    from pyspark.sql.types import (
-        DoubleType,
-        FloatType,
-        IntegralType,
-        LongType,
-        NullType,
-        StringType,
-    )
-
-    if isinstance(declared, IntegralType):
-        return LongType()
-    if isinstance(declared, FloatType):
-        return DoubleType()
-    return StringType() if isinstance(declared, NullType) else declared
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -1,0 +1,58 @@
+"""What Spark needs to be told about columns of Parquet files, so that no value stops it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
+
+
+def milliseconds_in(session: SparkSession, address: str, *, encoded: bool) -> frozenset[str]:
+    """Columns that the footer of a Parquet file says to be milliseconds. Addresses that Spark has
+    listed are encoded as in a URL."""
+    context = session.sparkContext
+    jvm: Any = context._jvm
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI.create(address) if encoded else address)
+    settings = context._jsc.hadoopConfiguration()
+    source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
+    reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
+    try:
+        fields = reader.getFooter().getFileMetaData().getSchema().getFields()
+        return frozenset(
+            str(field.getName())
+            for field in fields
+            if "TIMESTAMP(MILLIS" in str(field.getLogicalTypeAnnotation())
+        )
+    finally:
+        reader.close()
+
+
+def from_milliseconds(name: str, zoned: bool) -> str:
+    column = backticked(name)
+    inside = f"{column} BETWEEN -9000000000000000 AND 9000000000000000"
+    moment = f"timestamp_millis(CASE WHEN {inside} THEN {column} END)"
+    return moment if zoned else f"CAST({moment} AS TIMESTAMP_NTZ)"
+
+
+def widest(declared: DataType) -> DataType:
+    """The type that holds a column of every file: integers and floats differ in width."""
+    from pyspark.sql.types import (
+        DoubleType,
+        FloatType,
+        IntegralType,
+        LongType,
+        NullType,
+        StringType,
+    )
+
+    if isinstance(declared, IntegralType):
+        return LongType()
+    if isinstance(declared, FloatType):
+        return DoubleType()
+    return StringType() if isinstance(declared, NullType) else declared
+
+
+def backticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
