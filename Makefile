@@ -14,7 +14,7 @@ help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
 	@echo "make test    run all tests (what needs Java 17 or Chromium says so if it is missing)"
 	@echo "make check   format, lint, types, import contracts"
-	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"
+	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
