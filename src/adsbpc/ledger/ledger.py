@@ -79,6 +79,14 @@ class Ledger:
         """SECRET: what each slot after one added to the mechanism's state, in order."""
         return [rows.content_of(body) for body in self._bodies(scope, campaign, "state", after)]
 
+    def entries(self, scope: str) -> Iterator[dict[str, Any]]:
+        """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
+        wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
+        with self._database.reading() as connection:
+            streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
+            for row in streamed.execute(wanted).mappings():
+                yield dict(row)
+
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
         with self._database.reading() as connection:
@@ -95,14 +103,6 @@ class Ledger:
         )
         with self._database.reading() as connection:
             return connection.execute(wanted).scalar_one_or_none() == head.hash
-
-    def entries(self, scope: str) -> Iterator[dict[str, Any]]:
-        """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
-        wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
-        with self._database.reading() as connection:
-            streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
-            for row in streamed.execute(wanted).mappings():
-                yield dict(row)
 
     def _bodies(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[str]:
         wanted = rows.entries_of(scope, kind, entries.c.body).where(
