@@ -15,7 +15,7 @@ help:
 	@echo "make test    run all tests (what needs Java 17 or Chromium says so if it is missing)"
 	@echo "make mutants plant mistakes that would couple people; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
-	@echo "make bench   measure against a plain scan; prints one JSON object (2.2 GB of disk)"
+	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"

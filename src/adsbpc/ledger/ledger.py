@@ -89,6 +89,14 @@ class Ledger:
             step.pop("nonce", None)
         return found
 
+    def entries(self, scope: str) -> Iterator[dict[str, Any]]:
+        """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
+        wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
+        with self._database.reading() as connection:
+            streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
+            for row in streamed.execute(wanted).mappings():
+                yield dict(row)
+
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
         with self._database.reading() as connection:
@@ -123,14 +131,6 @@ class Ledger:
         """Whether a release that this ledger once wrote left exactly this secret state."""
         with self._database.reading() as connection:
             return is_committed(release, rows.scope_key(connection, release.scope), secret)
-
-    def entries(self, scope: str) -> Iterator[dict[str, Any]]:
-        """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
-        wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
-        with self._database.reading() as connection:
-            streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
-            for row in streamed.execute(wanted).mappings():
-                yield dict(row)
 
     def _rows(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[Row[Any]]:
         wanted = rows.bodies_of(scope, kind).where(
