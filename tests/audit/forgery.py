@@ -37,7 +37,6 @@ class Forgery:
         self.bodies = [json.loads(row["body"]) if row["body"] else None for row in self.entries]
         self.slots = max(row["slot"] for row in self.entries)
         self._files: dict[Path, tuple[pa.Schema, list[Row]]] = {}
-        self._raw: dict[Path, bytes] = {}
 
     def _ledger(self) -> closing[sqlite3.Connection]:
         return closing(sqlite3.connect(self.directory / "ledger.sqlite"))
@@ -106,9 +105,6 @@ class Forgery:
         """A row of which something was let in."""
         return next(row for row in self.rows(slot, CELLS) if row["moved"] >= least_moved)
 
-    def write_raw(self, slot: int, file: str, content: bytes) -> None:
-        self._raw[self.path(slot, file)] = content
-
     # ---- what follows from it ------------------------------------------------------------------
 
     def follow(self) -> None:
@@ -157,8 +153,6 @@ class Forgery:
         for path, (schema, rows) in self._files.items():
             columns = {name: [row[name] for row in rows] for name in schema.names}
             pq.write_table(pa.table(columns, schema=schema), path)
-        for path, content in self._raw.items():
-            path.write_bytes(content)
         for slot in range(1, self.slots + 1):
             self._name_books(slot)
         previous = ""

@@ -1,0 +1,169 @@
+"""Planted faults of looks at people, of AdsBPC and of fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.audit import plants
+from tests.audit.campaigns import SEALED, Released, found_in
+from tests.audit.forgery import Forgery, Plant
+
+# ---- looks at people ----------------------------------------------------------------------------
+
+
+def histogram_without_noise(forged: Forgery) -> None:
+    for slot in range(1, 6):
+        exact = [0] * len(forged.step(slot)["histogram"])
+        exact[3] = 12
+        forged.release(slot)["histogram"] = forged.step(slot)["histogram"] = exact
+
+
+def histogram_of_other_people(forged: Forgery) -> None:
+    for slot in range(1, 6):
+        forged.step(slot)["histogram"][0] += 10_000
+        forged.release(slot)["histogram"] = forged.step(slot)["histogram"]
+
+
+def histogram_that_was_not_charged(forged: Forgery) -> None:
+    forged.remove("charge", 2, "histogram")
+    lines = forged.release(2)["charges"]
+    forged.release(2)["charges"] = [line for line in lines if line["part"] != "histogram"]
+
+
+def histograms_above_their_share(forged: Forgery) -> None:
+    (line,) = [each for each in forged.release(2)["charges"] if each["part"] == "histogram"]
+    line["pico_rho"] += 10**9
+    forged.charge(2, "histogram")["pico_rho"] += 10**9
+
+
+def another_allowance(forged: Forgery) -> None:
+    forged.release(4)["allowance"] *= 1.01
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (histogram_without_noise, "histograms"),
+        (histogram_of_other_people, "histograms"),
+        (histogram_that_was_not_charged, "charges"),
+        (histograms_above_their_share, "charges"),
+        (another_allowance, "multipliers"),
+    ],
+)
+def test_a_fault_of_looks_is_found(
+    plant: Plant, expected: str, released: Released, tmp_path: Path
+) -> None:
+    released.copy("personal", tmp_path)
+    forged = Forgery(tmp_path)
+    plant(forged)
+    forged.finish()
+    found = found_in(tmp_path)
+    assert expected in found, found
+    assert not SEALED & found.keys(), found
+
+
+# ---- AdsBPC and fits ----------------------------------------------------------------------------
+
+
+def weaker_noise_of_a_slot(forged: Forgery) -> None:
+    scale = forged.release(3)["scale"] * 0.999
+    forged.release(3)["scale"], forged.step(3)["scale"] = scale, scale.hex()
+
+
+def larger_bound(forged: Forgery) -> None:
+    forged.release(3)["bound"] = forged.step(3)["bound"] = forged.step(3)["bound"] + 1
+
+
+def bound_of_nothing(forged: Forgery) -> None:
+    forged.release(3)["bound"] = forged.step(3)["bound"] = 0
+
+
+def bound_that_was_not_used(forged: Forgery) -> None:
+    forged.step(3)["bound"] += 1
+
+
+def half_a_promise(forged: Forgery) -> None:
+    """Noise for adding and removing people, under a promise about replacing them."""
+    forged.scope["adjacency"] = "substitute"
+    forged.opening["promise"]["privacy"]["adjacency"] = "substitute"
+
+
+def two_promises(forged: Forgery) -> None:
+    forged.scope["adjacency"] = "substitute"
+
+
+def cheaper_slot(forged: Forgery) -> None:
+    (line,) = [each for each in forged.release(3)["charges"] if each["part"] == "measurement"]
+    line["pico_rho"] -= 1
+    forged.charge(3)["pico_rho"] -= 1
+
+
+def dearer_slot(forged: Forgery) -> None:
+    (line,) = [each for each in forged.release(3)["charges"] if each["part"] == "measurement"]
+    line["pico_rho"] += 1
+    forged.charge(3)["pico_rho"] += 1
+
+
+def books_of_adsbpc(forged: Forgery) -> None:
+    forged.step(3)["books"] = {"attempt": "attempt=1", "files": {}}
+
+
+def quantile_that_was_not_charged(forged: Forgery) -> None:
+    forged.remove("charge", 2, "quantile")
+    lines = forged.release(2)["charges"]
+    forged.release(2)["charges"] = [line for line in lines if line["part"] != "quantile"]
+
+
+def sparse_vector_that_was_not_charged(forged: Forgery) -> None:
+    forged.remove("charge", 3, "sparse vector")
+    lines = forged.release(3)["charges"]
+    forged.release(3)["charges"] = [line for line in lines if line["part"] != "sparse vector"]
+
+
+def weaker_noise_of_a_fit(forged: Forgery) -> None:
+    forged.release(2)["fit"]["scale"] *= 0.999
+
+
+def fit_that_was_not_charged(forged: Forgery) -> None:
+    forged.remove("charge", 2, "attribution fit")
+    lines = forged.release(2)["charges"]
+    forged.release(2)["charges"] = [line for line in lines if line["part"] != "attribution fit"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "plant", "expected"),
+    [
+        ("adsbpc", weaker_noise_of_a_slot, "noise scale"),
+        ("adsbpc", larger_bound, "noise scale"),
+        ("adsbpc", bound_of_nothing, "noise scale"),
+        ("adsbpc", bound_that_was_not_used, "noise scale"),
+        ("adsbpc", half_a_promise, "noise scale"),
+        ("adsbpc", two_promises, "plan"),
+        ("adsbpc", cheaper_slot, "noise scale"),
+        ("adsbpc", dearer_slot, "charges"),
+        ("adsbpc", books_of_adsbpc, "limits of this audit"),
+        ("adsbpc", plants.seeded_noise, "releases"),
+        ("adsbpc", plants.answer_without_noise, "answers"),
+        ("adsbpc, substitution", weaker_noise_of_a_slot, "noise scale"),
+        ("adsbpc, sparse vector", quantile_that_was_not_charged, "charges"),
+        ("adsbpc, sparse vector", sparse_vector_that_was_not_charged, "charges"),
+        ("adsbpc, fit", weaker_noise_of_a_fit, "attribution fit"),
+        ("adsbpc, fit", fit_that_was_not_charged, "releases"),
+        ("personal, fit", weaker_noise_of_a_fit, "attribution fit"),
+        ("personal, cut", half_a_promise, "noise scale"),
+        ("personal, cut, substitution", plants.budget_above_the_limit, "costs of people"),
+    ],
+)
+def test_a_fault_of_the_other_kinds_is_found(
+    kind: str, plant: Plant, expected: str, released: Released, tmp_path: Path
+) -> None:
+    released.copy(kind, tmp_path)
+    assert found_in(tmp_path) == {}
+    forged = Forgery(tmp_path)
+    plant(forged)
+    forged.finish()
+    found = found_in(tmp_path)
+    assert expected in found, found
+    assert not SEALED & found.keys(), found
