@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.campaign import restore
 from adsbpc.errors import LedgerError, PrivacyError
+from adsbpc.ledger import Ledger
 from adsbpc.privacy import SecureRandomness
 from tests.campaign.accidents import Accident
 from tests.campaign.book_files import attempts
 from tests.campaign.files import FIXED, PERSONAL, edit, published, write_campaign
+from tests.campaign.victims import die_restoring_at, victim
 
 SVT = "[privacy.adsbpc]\nbounds = 'svt'\nquantile_slots = 2\nthreshold = 3"
 MECHANISMS = {"histograms": "", "svt": SVT, "personal": PERSONAL, "allowance": FIXED}
@@ -375,6 +379,31 @@ def test_a_fit_comes_back_with_its_release(tmp_path: Path) -> None:
     accident.campaign().restore(accident.seen)
     assert accident.campaign().fit() == fit
     go_on(accident)
+
+
+def test_a_restore_that_was_killed_goes_on(tmp_path: Path) -> None:
+    """At every line that adopts a slot and commits it: whoever comes next finishes it."""
+    accident = accident_in(tmp_path / "0", FIXED)
+    lines = [
+        (acted.__code__.co_filename, line)
+        for acted in (restore._restore_slot, restore._adopt, Ledger._add)
+        for line in sorted({line for _, _, line in acted.__code__.co_lines() if line})
+    ]
+    died = 0
+    for number, point in enumerate(lines, start=1):
+        home = tmp_path / str(number) / "home"
+        shutil.copytree(tmp_path / "0", home.parent)
+        process = victim(die_restoring_at, home / "spring.toml", accident.seen, point)
+        process.join()
+        died += process.exitcode == -signal.SIGKILL
+        again = Accident(home / "spring.toml")
+        again.campaign().restore(accident.seen)
+        # Files that are still missing are published, as after any crash.
+        assert all(one.replayed for one in again.campaign().release(through="2026-03-05"))
+        assert again.standing() == accident.before, point
+        assert again.campaign().verify().problem is None, point
+        shutil.rmtree(home.parent)
+    assert died > 25
 
 
 def test_a_second_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,17 @@ def trace_release(file: Path, slot: int, seen: Any) -> None:
 
 def die_at(file: Path, slot: int, point: Point) -> None:
     """Release a slot and be killed at the first run of a line."""
+    _die_once_at(point)
+    Campaign.load(file).release(slot)
 
+
+def die_restoring_at(file: Path, releases: Path, point: Point) -> None:
+    """Hand releases back and be killed at the first run of a line."""
+    _die_once_at(point)
+    Campaign.load(file).restore(releases)
+
+
+def _die_once_at(point: Point) -> None:
     def watch(frame: FrameType, event: str, _argument: object) -> Any:
         if not frame.f_code.co_filename.startswith(WATCHED):
             return None
@@ -83,7 +93,6 @@ def die_at(file: Path, slot: int, point: Point) -> None:
         return watch
 
     sys.settrace(watch)
-    Campaign.load(file).release(slot)
 
 
 def die_after_writing(file: Path, slot: int, name: str) -> None:

@@ -303,5 +303,5 @@ def test_shell_completion(tmp_path: Path) -> None:
         [program], capture_output=True, text=True, check=False, cwd=tmp_path,
         env={**os.environ, **asked},
     )  # fmt: skip
-    assert done.stdout.split() == ["release", "report"]
+    assert done.stdout.split() == ["release", "restore", "report"]
     assert "--install-completion" in run("--help", cwd=tmp_path)
