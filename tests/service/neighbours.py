@@ -51,8 +51,9 @@ _WATCHED = (-1, 1, 4, 5, 6, 9, 10)
 # Differs from run to run, whoever looks; a stream is counted when the server sees that nobody
 # listens any more.
 _BY_CHANCE = re.compile(
-    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|name="csrf" value="[^"]*"|.*/stream",status.*'
-    rb'|"(?:hash|commitment|seal)":"[^"]*"'
+    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|name="csrf" value="[^"]*"|'
+    rb'adsbpc_requests_total{method="GET",route="/v1/campaigns/{campaign}/stream".*|'
+    rb'"(?:hash|commitment|seal)":"[^"]*"'
 )
 
 Seen = dict[str, tuple[int, bytes]]

@@ -37,6 +37,16 @@ def test_without_a_file() -> None:
     [
         ("[service]\nprot = 1", {}, r"\[service\] prot: unknown key. Did you mean \"port\"\?"),
         ("[servce]\nport = 1", {}, r"\[servce\]: unknown key"),
+        (
+            '[scheduler]\ngrace = "15m"',
+            {},
+            r"\[scheduler\] publish_after = '15m': expected more than grace",
+        ),
+        (
+            '[scheduler]\ngrace = "5m"\npublish_after = "5m"',
+            {},
+            r"\[scheduler\] publish_after = '5m': expected more than grace",
+        ),
         ("[service]\nport = 70000", {}, r"\[service\] port = 70000: .*65535"),
         ('[scheduler]\ngrace = "soon"', {}, r"\[scheduler\] grace = 'soon'"),
         (
