@@ -130,7 +130,12 @@ def rows_of(engine: Engine, fit: Fit, text: str, known: str | None = None) -> li
 def plain_credits(world: World, spec: CampaignSpec, fit: Fit) -> list[Credit]:
     journeys = journeys_of(spec.attribution)
     return attribute(
-        world.impressions, world.conversions, spec.grid, journeys, fitted_model(fit), 1_000
+        world.impressions,
+        world.conversions,
+        spec.grid,
+        journeys,
+        fitted_model(fit),
+        spec.attribution.max_conversions,
     )
 
 
