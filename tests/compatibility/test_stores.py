@@ -1,0 +1,55 @@
+"""Ledgers, books and releases of every earlier version are read, verified and continued."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adsbpc.campaign import Campaign
+from adsbpc.model import Release
+from tests.compatibility.making import RELEASED_SLOTS, seeded_noise
+
+STORES = sorted((Path(__file__).parent / "stores").glob("*/*"))
+# What a release says of its ledger and of itself, not of the campaign.
+ABOUT_ITSELF = {"ledger", "format"}
+
+
+@pytest.fixture(params=STORES, ids=lambda store: f"{store.parent.name}-{store.name}")
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return shutil.copytree(request.param, tmp_path / "store")
+
+
+def content(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = Release.from_text(text).model_dump(exclude=ABOUT_ITSELF)
+    return found
+
+
+def test_there_are_stores_of_both_mechanisms() -> None:
+    """Or the tests below test nothing."""
+    assert len(STORES) >= 8
+    texts = [(store / "next.json").read_text() for store in STORES]
+    assert {json.loads(text)["mechanism"] for text in texts} == {"adsbpc", "personal-budget"}
+
+
+def test_the_next_release_is_the_one_that_the_version_of_then_would_have_made(store: Path) -> None:
+    with seeded_noise():
+        (released,) = Campaign.load(store / "spring.toml").release(RELEASED_SLOTS + 1)
+    assert content(released.text) == content((store / "next.json").read_text())
+
+
+def test_an_old_store_verifies_and_runs_to_its_end(store: Path) -> None:
+    campaign = Campaign.load(store / "spring.toml")
+    before = [released.text for released in campaign.release(through="2026-03-02")]
+    assert [each["slot"] for each in map(json.loads, before)] == [1, 2]
+    folder = store / "adsbpc-releases" / "acme" / "spring"
+    assert before == [(folder / f"{slot:04d}.json").read_text() for slot in (1, 2)]
+    assert campaign.verify().problem is None
+    campaign.release()
+    assert campaign.status().released == 5
+    assert campaign.verify().problem is None
+    assert campaign.audit().held
+    assert len(campaign.report().releases) == 5
