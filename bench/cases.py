@@ -15,7 +15,7 @@ from adsbpc.campaign.fits import fit_to_events
 from adsbpc.contributions import EngineContributions
 from adsbpc.engines import Engine, open_engine
 from adsbpc.events import read_events
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Layout
 from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
@@ -123,19 +123,19 @@ def _rows_by_slot(engine: Engine, data: Path) -> str:
     engine.view(
         "rows_by_slot",
         "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
-        " publisher_index, weight"
+        " publisher_index AS cell_index, weight"
         f" FROM read_parquet('{data}/contributions/*/*.parquet', hive_partitioning = true)",
     )
     return "rows_by_slot"
 
 
 def _contributions(data: Path, memory: str) -> Measured:
-    """For every slot a histogram of users and the totals per publisher under a bound."""
+    """For every slot a histogram of users and the totals per cell under a bound."""
     engine = _open(memory)
     relation = _rows_by_slot(engine, data)
     floor = _scan_seconds(engine, [relation])
-    publishers = tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS))
-    contributions = EngineContributions(engine, relation, SLOTS, publishers)
+    layout = Layout(("publisher",), tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS)))
+    contributions = EngineContributions(engine, relation, SLOTS, layout)
     edges = [k * UNITS_PER_CONVERSION for k in range(1, 11)]
 
     def every_slot() -> None:

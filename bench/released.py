@@ -8,11 +8,12 @@ from pathlib import Path
 
 from adsbpc.campaign import start
 from adsbpc.campaign.books import BookFolder
+from adsbpc.campaign.release import release_of
 from adsbpc.contributions import EngineAccounts
 from adsbpc.engines import Engine
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import PersonalBudget, PersonalState, SlotRelease
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, ChargeLine, Release
+from adsbpc.mechanisms import PersonalBudget
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
 from adsbpc.privacy import SecureRandomness
 from adsbpc.privacy.strategies import ONE
 from bench.data import CONTRIBUTION_PUBLISHERS, SLOTS
@@ -58,37 +59,11 @@ def release_every_slot(data: Path, engine: Engine, relation: str) -> None:
     for slot in range(1, SLOTS + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
         with folder.attempt(steps) as books:
-            accounts = EngineAccounts(engine, relation, SLOTS, spec.reported_publishers, books)
+            accounts = EngineAccounts(engine, relation, SLOTS, spec.layout, books)
             if slot in _LOOKS:
                 accounts.needs(mechanism.terms(slot, 1).costs, edges)
-            drawn, state = mechanism.release(
-                PersonalState.from_steps(steps), accounts, SecureRandomness()
-            )
+            drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())
             accounts.close()
             step = {**state.last_step(), "books": folder.seal(books.new)}
-        ledger.commit(_release(spec, drawn), step, opening)
+        ledger.commit(release_of(spec, drawn), step, opening)
         opening = None
-
-
-def _release(spec: CampaignSpec, drawn: SlotRelease) -> Release:
-    starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
-    return Release(
-        scope=spec.campaign.scope,
-        campaign=spec.campaign.name,
-        slot=drawn.slot,
-        starts_at=starts_at,
-        ends_at=ends_at,
-        metric=spec.campaign.metric,
-        mechanism="personal-budget",
-        allowance=drawn.allowance,
-        histogram=drawn.histogram,
-        scale=drawn.scale,
-        values=drawn.values,
-        randomness=drawn.randomness,
-        charges=tuple(
-            ChargeLine(each.part, float(each.rho), each.pico_rho) for each in drawn.charges
-        ),
-        estimates=drawn.answers,
-        slot_totals=drawn.slot_totals,
-        running_totals=drawn.running_totals,
-    )

@@ -19,10 +19,10 @@ import pytest
 from adsbpc import Campaign
 from adsbpc.campaign import start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, PrivacyError, SpecError
-from adsbpc.ledger import Ledger, StoredPlan
+from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalBudget, plan_mechanism
 from adsbpc.mechanisms.personal_planning import starting_from
-from adsbpc.model import Release, load_spec
+from adsbpc.model import Release, StoredPlan, load_spec
 from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
 from tests.campaign.files import FIXED, PERSONAL, edit, published, stored, write_campaign

@@ -17,7 +17,7 @@ from adsbpc import Campaign
 from adsbpc.campaign import Running, attribute, contributed, release_slot, start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import PersonalState, State
+from adsbpc.mechanisms import State
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
 from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
@@ -42,7 +42,7 @@ def test_everything_that_is_over_is_released_in_order(file: Path) -> None:
         "2026-03-02T00:00:00+00:00",
     )
     assert first.randomness == "opendp"
-    assert [e.publisher for e in first.estimates] == ["P-1", "P-2", "other"]
+    assert [e.cell for e in first.estimates] == ["P-1", "P-2", "other"]
 
 
 def test_a_repeated_release_returns_the_stored_bytes(file: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_slot_that_somebody_commits_meanwhile_is_returned(
     read = Running.state
     others: list[str] = []
 
-    def slow_state(self: Running) -> State | PersonalState:
+    def slow_state(self: Running) -> State:
         if not others:
             others.append("")
             others[0] = Campaign.load(file).release(1)[0].text

@@ -25,13 +25,14 @@ from adsbpc.contributions.reference import ReferenceAccounts, Row
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model import Layout
 from adsbpc.privacy import LIMIT, Strategy, Terms, square_root, toeplitz
 from adsbpc.privacy.strategies import ONE
 from tests.conftest import open_test_engine
 from tests.contributions.rows import arrays_of
 
 SLOTS = 4
-PUBLISHERS = ("P-1", "P-2", "other")
+LAYOUT = Layout(("publisher",), ("P-1", "P-2", "other"))
 STRATEGY = toeplitz(SLOTS, 0.3)
 EDGES = tuple(int((0.52 * 2 ** (k / 2) * ONE * UNIT) ** 2) for k in range(30))
 
@@ -46,7 +47,7 @@ row_lists = st.lists(
         Row,
         user=st.sampled_from(["a", "b", "c", "d", "A ", "ä"]),
         slot=st.integers(1, SLOTS),
-        publisher=st.integers(0, len(PUBLISHERS) - 1),
+        cell=st.integers(0, len(LAYOUT) - 1),
         weight=weights,
     ),
     max_size=30,
@@ -63,7 +64,7 @@ def terms_of(slot: int, multiplier: int, strategy: Strategy = STRATEGY) -> Terms
 
 
 def in_arrays(rows: Sequence[Row]) -> ArrayAccounts:
-    return ArrayAccounts(CellIndex.of(arrays_of(rows, SLOTS, PUBLISHERS)))
+    return ArrayAccounts(CellIndex.of(arrays_of(rows, SLOTS, LAYOUT)))
 
 
 def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[list[int]]:
@@ -78,12 +79,12 @@ def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[l
 
 def rows_table(engine: Engine, rows: Sequence[Row]) -> None:
     values = ", ".join(
-        f"('{r.user}', {r.slot}, {r.publisher}, CAST({r.weight} AS BIGINT))" for r in rows
+        f"('{r.user}', {r.slot}, {r.cell}, CAST({r.weight} AS BIGINT))" for r in rows
     )
     nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
     engine.table(
         "asked_rows",
-        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, publisher_index, weight)",
+        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, cell_index, weight)",
     )
 
 
@@ -96,7 +97,7 @@ def run_on_engine(
     for slot, multiplier in enumerate(chosen, start=1):
         new = folder / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
         terms = terms_of(slot, multiplier)
         found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
         found.append(accounts.admit(terms))
@@ -108,7 +109,7 @@ def run_on_engine(
 @given(row_lists, multipliers)
 @settings(max_examples=150, deadline=None)
 def test_arrays_and_plain_python_agree(rows: list[Row], chosen: list[int]) -> None:
-    assert run(in_arrays(rows), chosen) == run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), chosen)
+    assert run(in_arrays(rows), chosen) == run(ReferenceAccounts(rows, SLOTS, LAYOUT), chosen)
 
 
 @given(row_lists, multipliers)
@@ -119,7 +120,7 @@ def test_arrays_and_plain_python_agree(rows: list[Row], chosen: list[int]) -> No
     phases=[Phase.explicit, Phase.generate],
 )
 def test_the_embedded_engine_and_plain_python_agree(rows: list[Row], chosen: list[int]) -> None:
-    expected = run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), chosen)
+    expected = run(ReferenceAccounts(rows, SLOTS, LAYOUT), chosen)
     engine = open_test_engine("duckdb")
     with TemporaryDirectory() as folder:
         assert run_on_engine(engine, rows, chosen, Path(folder)) == expected
@@ -136,7 +137,7 @@ def world(users: int = 40, seed: int = 1) -> list[Row]:
         for user in range(users)
         for slot, publisher, weight in zip(
             rng.integers(1, SLOTS + 1, 12),
-            rng.integers(0, len(PUBLISHERS), 12),
+            rng.integers(0, len(LAYOUT), 12),
             rng.choice([UNIT, UNIT // 3, 5 * UNIT, 40 * UNIT], 12, p=[0.6, 0.2, 0.15, 0.05]),
             strict=True,
         )
@@ -149,7 +150,7 @@ CHOSEN = [3000, 2000, 2000, 1000]
 
 def test_a_larger_world_is_the_same_everywhere(engine: Engine, tmp_path: Path) -> None:
     rows = world()
-    expected = run(ReferenceAccounts(rows, SLOTS, PUBLISHERS), CHOSEN)
+    expected = run(ReferenceAccounts(rows, SLOTS, LAYOUT), CHOSEN)
     assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
     assert run_on_engine(engine, rows, CHOSEN, tmp_path) == expected
     assert run(in_arrays(rows), CHOSEN) == expected
@@ -158,13 +159,11 @@ def test_a_larger_world_is_the_same_everywhere(engine: Engine, tmp_path: Path) -
 def test_a_user_adds_exactly_what_was_admitted_of_it_and_moves_nobody_else(tmp_path: Path) -> None:
     """Totals with a user minus totals without are that user's, slot by slot."""
     rows = world()
-    everybody = ReferenceAccounts(rows, SLOTS, PUBLISHERS)
+    everybody = ReferenceAccounts(rows, SLOTS, LAYOUT)
     together = run(everybody, CHOSEN)
     for name in ("u0", "u3", "u39"):
-        alone = run(
-            ReferenceAccounts([r for r in rows if r.user == name], SLOTS, PUBLISHERS), CHOSEN
-        )
-        others = ReferenceAccounts([r for r in rows if r.user != name], SLOTS, PUBLISHERS)
+        alone = run(ReferenceAccounts([r for r in rows if r.user == name], SLOTS, LAYOUT), CHOSEN)
+        others = ReferenceAccounts([r for r in rows if r.user != name], SLOTS, LAYOUT)
         without = run(others, CHOSEN)
         for all_of_them, mine, theirs in zip(together, alone, without, strict=True):
             assert all_of_them == [a + b for a, b in zip(mine, theirs, strict=True)]
@@ -234,7 +233,7 @@ def test_slots_in_another_order_are_refused() -> None:
 
 def test_books_of_another_slot_are_refused(engine: Engine, tmp_path: Path) -> None:
     rows_table(engine, [Row("a", 1, 0, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
     with pytest.raises(ContributionError, match=r"slot 3.*books of slot 1"):
         accounts.admit(terms_of(3, 5))
 
@@ -246,11 +245,11 @@ def test_ids_are_texts_whatever_they_come_as(engine: Engine, tmp_path: Path) -> 
         values = ", ".join(f"({name}, {slot}, 0, CAST({UNIT} AS BIGINT))" for name in ids)
         engine.table(
             "asked_rows",
-            f"SELECT * FROM (VALUES {values}) AS t (user_id, slot, publisher_index, weight)",
+            f"SELECT * FROM (VALUES {values}) AS t (user_id, slot, cell_index, weight)",
         )
         new = tmp_path / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
         assert accounts.admit(terms_of(slot, 100))[0] == len(ids) * UNIT
         accounts.close()
         earlier += (new,)
@@ -262,9 +261,10 @@ def test_ids_are_texts_whatever_they_come_as(engine: Engine, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("entry", [1, 2**12 - 1])
 def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
-    """The narrowest and the widest strategy, thousands of publishers, the largest cells and
+    """The narrowest and the widest strategy, thousands of cells, the largest cells and
     multipliers: the embedded engine and plain Python agree, and nothing overflows."""
-    engine, many = open_test_engine("duckdb"), tuple(f"p{k}" for k in range(4095))
+    engine = open_test_engine("duckdb")
+    many = Layout(("publisher",), tuple(f"p{k}" for k in range(4095)))
     strategy = Strategy(((entry,), (1, entry)))
     rows = [Row("wide", slot, place, 2**36) for slot in (1, 2) for place in range(4095)]
     rows += [Row("one", slot, 7, 2**40) for slot in (1, 2)]
@@ -286,17 +286,17 @@ def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
     engine.close()
 
 
-def test_publishers_outside_the_list_are_refused(engine: Engine, tmp_path: Path) -> None:
+def test_cells_outside_the_layout_are_refused(engine: Engine, tmp_path: Path) -> None:
     rows_table(engine, [Row("a", 1, 3, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
-    with pytest.raises(ContributionError, match="publisher_index = 3"):
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
+    with pytest.raises(ContributionError, match="cell_index = 3"):
         accounts.admit(terms_of(1, 5))
     rows_table(engine, [Row("a", 1, -1, UNIT), Row("a", 1, 1, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books((), tmp_path))
-    with pytest.raises(ContributionError, match="publisher_index = -1"):
+    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
+    with pytest.raises(ContributionError, match="cell_index = -1"):
         accounts.admit(terms_of(1, 5))
-    many = tuple(str(k) for k in range(4096))
-    with pytest.raises(ContributionError, match="4096 publishers"):
+    many = Layout(("publisher",), tuple(str(k) for k in range(4096)))
+    with pytest.raises(ContributionError, match="4096 cells"):
         EngineAccounts(engine, "asked_rows", SLOTS, many, Books((), tmp_path))
 
 
@@ -304,13 +304,13 @@ def test_integer_user_ids_work_too(engine: Engine, tmp_path: Path) -> None:
     engine.table(
         "asked_rows",
         "SELECT * FROM (VALUES (CAST(7 AS BIGINT), 1, 0, CAST(720720 AS BIGINT)))"
-        " AS t (user_id, slot, publisher_index, weight)",
+        " AS t (user_id, slot, cell_index, weight)",
     )
     earlier: tuple[Path, ...] = ()
     for slot, expected in ((1, UNIT), (2, 0)):
         new = tmp_path / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, PUBLISHERS, Books(earlier, new))
+        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
         assert accounts.admit(terms_of(slot, 100)) == [expected, 0, 0, 0]
         accounts.close()
         earlier += (new,)
@@ -324,4 +324,4 @@ def test_arrays_settle_needs_on_an_edge_in_integers() -> None:
     rows = [Row("a", 1, 0, 3 * UNIT), Row("b", 1, 1, 3 * UNIT)]
     for edges, expected in (((need - 1, need), [0, 2, 0]), ((need, need + 1), [2, 0, 0])):
         assert list(in_arrays(rows).needs(costs, edges)) == expected
-        assert ReferenceAccounts(rows, SLOTS, PUBLISHERS).needs(costs, edges) == expected
+        assert ReferenceAccounts(rows, SLOTS, LAYOUT).needs(costs, edges) == expected

@@ -19,11 +19,12 @@ from adsbpc.contributions.reference import Row
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model import Layout
 from tests.conftest import open_test_engine
 from tests.contributions.rows import arrays_of
 
 SLOTS = 3
-PUBLISHERS = ("P-1", "P-2", "other")
+LAYOUT = Layout(("publisher",), ("P-1", "P-2", "other"))
 
 weights = st.one_of(
     st.integers(1, 5),
@@ -35,7 +36,7 @@ row_lists = st.lists(
         Row,
         user=st.sampled_from(["a", "b", "c", "d"]),
         slot=st.integers(1, SLOTS),
-        publisher=st.integers(0, len(PUBLISHERS) - 1),
+        cell=st.integers(0, len(LAYOUT) - 1),
         weight=weights,
     ),
     max_size=25,
@@ -44,39 +45,33 @@ bounds = st.one_of(st.integers(1, 12), st.integers(1, 40_000 * UNIT), st.just(UN
 
 
 def arrays(rows: list[Row]) -> ArrayContributions:
-    return arrays_of(rows, SLOTS, PUBLISHERS)
+    return arrays_of(rows, SLOTS, LAYOUT)
 
 
 def on_engine(engine: Engine, rows: list[Row]) -> EngineContributions:
     """Rows of a user in the order of the list: their position stands for the time."""
     values = ", ".join(
-        f"('{r.user}', {r.slot}, {1_000 + k // 2}, {k}, {r.publisher}, {r.weight})"
+        f"('{r.user}', {r.slot}, {1_000 + k // 2}, {k}, {r.cell}, {r.weight})"
         for k, r in enumerate(rows)
     )
     nothing = "('a', 1, 1, 1, 0, 1)"
     engine.table(
         "made",
-        "SELECT user_id, slot, time_us, conversion_number, publisher_index,"
+        "SELECT user_id, slot, time_us, conversion_number, cell_index,"
         " CAST(weight AS BIGINT) AS weight"
         f" FROM (VALUES {values or nothing}) AS made(user_id, slot, time_us,"
-        " conversion_number, publisher_index, weight)" + ("" if rows else " WHERE FALSE"),
+        " conversion_number, cell_index, weight)" + ("" if rows else " WHERE FALSE"),
     )
-    return EngineContributions(engine, "made", SLOTS, PUBLISHERS)
+    return EngineContributions(engine, "made", SLOTS, LAYOUT)
 
 
 def check_all(found: Contributions, rows: list[Row], bound: int, edges: list[int]) -> None:
-    count = len(PUBLISHERS)
+    count = len(LAYOUT)
     for slot in range(1, SLOTS + 1):
         assert found.histogram(slot, edges).tolist() == reference.histogram(rows, slot, edges)
         assert found.users_above(slot, bound) == reference.users_above(rows, slot, bound)
         assert found.totals(slot).tolist() == reference.totals(rows, slot, count)
         assert found.totals(slot, bound).tolist() == reference.totals(rows, slot, count, bound)
-        assert found.totals_l2(slot, bound).tolist() == reference.totals_l2(
-            rows, slot, count, bound
-        )
-    assert found.totals_lifetime(bound).tolist() == reference.totals_lifetime(
-        rows, SLOTS, count, bound
-    )
 
 
 edge_lists = st.lists(st.integers(1, 10 * UNIT), min_size=1, max_size=5, unique=True).map(sorted)
@@ -86,6 +81,8 @@ edge_lists = st.lists(st.integers(1, 10 * UNIT), min_size=1, max_size=5, unique=
 @settings(max_examples=400)
 def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: list[int]) -> None:
     check_all(arrays(rows), rows, bound, edges)
+    lifetime = reference.totals_lifetime(rows, SLOTS, len(LAYOUT), bound)
+    assert arrays(rows).totals_lifetime(bound).tolist() == lifetime
 
 
 @given(row_lists, bounds, edge_lists)
@@ -113,13 +110,11 @@ def test_spark_agrees_with_the_reference(rows: list[Row], bound: int, edges: lis
 
 @given(row_lists, bounds)
 def test_caps_hold_for_every_user(rows: list[Row], bound: int) -> None:
-    """What one user adds to the totals never passes the bound, in L1, in L2 and over a lifetime."""
+    """What one user adds to the totals never passes the bound, on a slot and over a lifetime."""
     for user in {row.user for row in rows}:
         alone = arrays([row for row in rows if row.user == user])
         for slot in range(1, SLOTS + 1):
             assert alone.totals(slot, bound).sum() <= bound
-            squared = sum(int(total) ** 2 for total in alone.totals_l2(slot, bound))
-            assert squared <= bound**2
         assert alone.totals_lifetime(bound).sum() <= bound
 
 
@@ -130,9 +125,8 @@ def test_a_user_changes_totals_by_exactly_its_own_part(rows: list[Row], bound: i
         alone = arrays([row for row in rows if row.user == user])
         others = arrays([row for row in rows if row.user != user])
         for slot in range(1, SLOTS + 1):
-            for totals in ("totals", "totals_l2"):
-                parts = [getattr(c, totals)(slot, bound) for c in (everybody, alone, others)]
-                assert (parts[0] == parts[1] + parts[2]).all()
+            parts = [each.totals(slot, bound) for each in (everybody, alone, others)]
+            assert (parts[0] == parts[1] + parts[2]).all()
 
 
 def test_the_first_conversions_are_kept_and_the_crossing_one_in_part() -> None:
@@ -140,17 +134,10 @@ def test_the_first_conversions_are_kept_and_the_crossing_one_in_part() -> None:
     assert arrays(rows).totals(1, UNIT + 7).tolist() == [7, UNIT, 0]
 
 
-def test_a_cut_that_lands_on_the_bound_is_exact() -> None:
-    # 3-4-5: the vector (3, 4) under a bound of 5 stays as it is, under 4 it must shrink.
-    rows = [Row("a", 1, 0, 3), Row("a", 1, 1, 4)]
-    assert arrays(rows).totals_l2(1, 5).tolist() == [3, 4, 0]
-    assert arrays(rows).totals_l2(1, 4).tolist() == [2, 3, 0]
-
-
 def test_two_campaigns_on_one_engine_keep_their_caps(engine: Engine) -> None:
     """Each keeps its own sums: another slot of another campaign must not lift a bound."""
     one = on_engine(engine, [Row("a", 1, 0, 100), Row("b", 2, 0, 1)])
-    other = EngineContributions(engine, "made", SLOTS, PUBLISHERS)
+    other = EngineContributions(engine, "made", SLOTS, LAYOUT)
     assert one.totals(1, 10).tolist() == [10, 0, 0]
     assert other.totals(2, 10).tolist() == [1, 0, 0]
     assert one.totals(1, 10).tolist() == [10, 0, 0]
@@ -161,19 +148,15 @@ def test_rows_without_weight_are_nobodys(engine: Engine) -> None:
     rows = [Row("a", 1, 0, -100), Row("a", 1, 0, 110), Row("b", 1, 1, 0)]
     found = on_engine(engine, rows)
     assert found.totals(1, 5).tolist() == [5, 0, 0]
-    assert found.totals_lifetime(5)[0].tolist() == [5, 0, 0]
-    assert found.totals_l2(1, 5).tolist() == reference.totals_l2(
-        [Row("a", 1, 0, 110)], 1, len(PUBLISHERS), 5
-    )
     assert found.histogram(1, [5]).tolist() == [0, 1]
 
 
 def test_large_cells_do_not_wrap(engine: Engine) -> None:
     rows = [Row("a", 1, 0, 2**43), Row("a", 1, 1, 2**41)]
     for bound in (2**42, 3 * 2**40):
-        expected = reference.totals_l2(rows, 1, len(PUBLISHERS), bound)
-        assert arrays(rows).totals_l2(1, bound).tolist() == expected
-        assert on_engine(engine, rows).totals_l2(1, bound).tolist() == expected
+        expected = reference.totals(rows, 1, len(LAYOUT), bound)
+        assert arrays(rows).totals(1, bound).tolist() == expected
+        assert on_engine(engine, rows).totals(1, bound).tolist() == expected
 
 
 BAD_CALLS: list[tuple[Callable[[Contributions], Any], str]] = [
@@ -181,9 +164,9 @@ BAD_CALLS: list[tuple[Callable[[Contributions], Any], str]] = [
     (lambda c: c.totals(SLOTS + 1), "slot = 4"),
     (lambda c: c.totals(1, 0), "bound = 0"),
     (lambda c: c.totals(1, 1.5), "bound = 1.5"),  # type: ignore[arg-type]
-    (lambda c: c.totals_l2(1, -1), "bound = -1"),
+    (lambda c: c.totals(1, -1), "bound = -1"),
     (lambda c: c.totals(1, 2**42 + 1), "bound = 4398046511105"),
-    (lambda c: c.totals_lifetime(True), "bound = True"),
+    (lambda c: c.totals(1, True), "bound = True"),
     (lambda c: c.users_above(9, 1), "slot = 9"),
     (lambda c: c.histogram(1, []), "edges"),
     (lambda c: c.histogram(1, [0, 1]), "edges"),
@@ -201,20 +184,20 @@ def test_bad_questions_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("slot", "publisher", "weight", "named"),
-    [(4, 0, 1, "slots run"), (1, 3, 1, "publisher indices"), (1, 0, -1, "smallest weight"),
+    ("slot", "cell", "weight", "named"),
+    [(4, 0, 1, "slots run"), (1, 3, 1, "cell indices"), (1, 0, -1, "smallest weight"),
      (1, 0, 2**53, "2\\*\\*53")],
 )  # fmt: skip
-def test_bad_arrays_are_refused(slot: int, publisher: int, weight: int, named: str) -> None:
+def test_bad_arrays_are_refused(slot: int, cell: int, weight: int, named: str) -> None:
     with pytest.raises(ContributionError, match=named):
-        arrays([Row("a", slot, publisher, weight)])
+        arrays([Row("a", slot, cell, weight)])
 
 
 def test_arrays_of_different_length_are_refused() -> None:
     with pytest.raises(ContributionError, match="differ in length"):
-        ArrayContributions(["a"], [1, 2], [0], [1], SLOTS, PUBLISHERS)
+        ArrayContributions(["a"], [1, 2], [0], [1], SLOTS, LAYOUT)
 
 
-def test_an_index_outside_the_public_list_is_refused(duckdb_engine: Engine) -> None:
-    with pytest.raises(ContributionError, match="publisher_index = 7"):
+def test_a_cell_outside_the_layout_is_refused(duckdb_engine: Engine) -> None:
+    with pytest.raises(ContributionError, match="cell_index = 7"):
         on_engine(duckdb_engine, [Row("a", 1, 7, 1)]).totals(1)

@@ -33,12 +33,12 @@ def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path
     slot = spec.grid.slot_of(NOON)
     assert slot is not None
     with contributed(spec, engine) as contributions:
-        assert contributions.publishers == ("P-1", "P-2", "other")
+        assert contributions.layout.cells == ("P-1", "P-2", "other")
         assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
     rows = engine.rows(
         "rows",
-        "SELECT publisher_index, weight FROM"
-        f" ({contributions_sql(spec, 'credits')}) AS made ORDER BY publisher_index",
+        "SELECT cell_index, weight FROM"
+        f" ({contributions_sql(spec, 'credits')}) AS made ORDER BY cell_index",
     )
     assert rows == [(0, UNIT // 5), (1, UNIT // 5), (2, 3 * UNIT // 5)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adsbpc.contributions import ArrayContributions
 from adsbpc.lab.datasets import Dataset
 from adsbpc.lab.evaluation import Prepared
-from adsbpc.model import UNITS_PER_CONVERSION
+from adsbpc.model import UNITS_PER_CONVERSION, Layout
 
 
 def prepared(
@@ -19,7 +19,7 @@ def prepared(
         [publisher for _, _, publisher in rows],
         [UNITS_PER_CONVERSION] * len(rows),
         slots,
-        names,
+        Layout(("publisher",), names),
     )
     users = len({user for user, _, _ in rows})
     return Prepared(Dataset("test", "a test", users, slots, names, largest_user, 10, contributions))

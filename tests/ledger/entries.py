@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from adsbpc.ledger import Ledger, Opening, StoredPlan
-from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
+from adsbpc.ledger import Ledger, Opening
+from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release, StoredPlan
 
 STEP = {"secret": {"up": [7, 12345]}}
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from adsbpc.contributions import ArrayContributions
-from adsbpc.mechanisms import AdsBPC, SlotRelease, State, plan_mechanism
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.contributions import Accounts, ArrayContributions, Contributions
+from adsbpc.mechanisms import AdsBPC, BoundedState, plan_mechanism
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Drawn, Layout
 from adsbpc.privacy import Randomness, SeededRandomness
 
-PUBLISHERS = ("A", "other")
+LAYOUT = Layout(("publisher",), ("A", "other"))
 
 
 def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) -> CampaignSpec:
@@ -36,7 +37,24 @@ def planned(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) 
     return mechanism
 
 
-def bound_of(release: SlotRelease) -> int:
+class Given:
+    """The rows of a slot, where a test has them in its hands."""
+
+    def __init__(
+        self, accounts: Accounts | None = None, contributions: Contributions | None = None
+    ) -> None:
+        self._accounts, self._contributions = accounts, contributions
+
+    def contributions(self) -> AbstractContextManager[Contributions]:
+        assert self._contributions is not None
+        return nullcontext(self._contributions)
+
+    def accounts(self) -> AbstractContextManager[Accounts]:
+        assert self._accounts is not None
+        return nullcontext(self._accounts)
+
+
+def bound_of(release: Drawn) -> int:
     assert release.bound is not None
     return release.bound
 
@@ -49,15 +67,15 @@ def conversions(rows: list[tuple[str, int, int]], slots: int) -> ArrayContributi
         [publisher for _, _, publisher in rows],
         [UNITS_PER_CONVERSION] * len(rows),
         slots,
-        PUBLISHERS,
+        LAYOUT,
     )
 
 
 def run(
     mechanism: AdsBPC, contributions: ArrayContributions, randomness: Randomness | int
-) -> tuple[list[SlotRelease], State]:
+) -> tuple[list[Drawn], BoundedState]:
     source = SeededRandomness(randomness) if isinstance(randomness, int) else randomness
-    state, releases = State(), []
+    state, releases = BoundedState(), []
     for _ in range(mechanism.slots):
         release, state = mechanism.release(state, contributions, source)
         releases.append(release)

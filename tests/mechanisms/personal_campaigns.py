@@ -11,11 +11,11 @@ from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
 from adsbpc.mechanisms import (
     PersonalBudget,
     PersonalState,
-    SlotRelease,
     plan_mechanism,
 )
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from tests.mechanisms.campaigns import PUBLISHERS, spec_of
+from adsbpc.model import Drawn
+from tests.mechanisms.campaigns import LAYOUT, spec_of
 
 SLOTS = 8
 
@@ -34,7 +34,7 @@ def index_of(rows: list[tuple[str, int, int]], slots: int = SLOTS) -> CellIndex:
     return CellIndex.of(
         ArrayContributions(
             [user for user, _, _ in rows], [slot for _, slot, _ in rows],
-            [publisher for _, _, publisher in rows], [UNIT] * len(rows), slots, PUBLISHERS,
+            [publisher for _, _, publisher in rows], [UNIT] * len(rows), slots, LAYOUT,
         )
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ def people(slots: int = SLOTS, count: int = 3_000, seed: int = 1) -> list[tuple[
 
 def run(
     mechanism: PersonalBudget, index: CellIndex, randomness: Any
-) -> tuple[list[SlotRelease], PersonalState]:
+) -> tuple[list[Drawn], PersonalState]:
     """Every slot, with the state written to JSON and read back in between."""
     accounts, steps, releases = ArrayAccounts(index), list[dict[str, Any]](), []
     for _ in range(mechanism.slots):

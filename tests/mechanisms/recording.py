@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adsbpc.contributions import ArrayContributions
+from adsbpc.model import Layout
 from adsbpc.privacy.randomness import Integers
 
 
@@ -41,11 +42,11 @@ class RecordingContributions(ArrayContributions):
     """Writes down every question about users."""
 
     def __init__(
-        self, rows: list[tuple[str, int, int]], unit: int, slots: int, publishers: tuple[str, ...]
+        self, rows: list[tuple[str, int, int]], unit: int, slots: int, layout: Layout
     ) -> None:
         super().__init__(
             [user for user, _, _ in rows], [slot for _, slot, _ in rows],
-            [publisher for _, _, publisher in rows], [unit] * len(rows), slots, publishers,
+            [publisher for _, _, publisher in rows], [unit] * len(rows), slots, layout,
         )  # fmt: skip
         self.asked: list[tuple[str, int, int | None]] = []
 

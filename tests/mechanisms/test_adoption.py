@@ -8,11 +8,11 @@ import pytest
 
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms import FIT_PART, PersonalState, SlotRelease, State
+from adsbpc.mechanisms import FIT_PART, BoundedState, PersonalState
 from adsbpc.mechanisms.bounds import QuantileAndSparseVector
-from adsbpc.model import PICO_RHO, ChargeLine, Release
+from adsbpc.model import PICO_RHO, ChargeLine, Drawn, Release
 from adsbpc.privacy import SeededRandomness
-from tests.mechanisms.campaigns import conversions, planned
+from tests.mechanisms.campaigns import Given, conversions, planned
 from tests.mechanisms.personal_campaigns import index_of, people
 from tests.mechanisms.personal_campaigns import planned as planned_personal
 
@@ -21,18 +21,11 @@ SVT = {"bounds": "svt", "quantile_slots": 2, "max_reports": 3, "threshold": 5}
 FIT = ChargeLine(FIT_PART, 0.5, PICO_RHO // 2)
 
 
-def release_of(drawn: SlotRelease, **fields: Any) -> Release:
+def release_of(drawn: Drawn, **fields: Any) -> Release:
     """As it would be read from its file."""
     text = Release(
-        scope="acme", campaign="test", slot=drawn.slot, starts_at="", ends_at="",
-        metric="conversions",
-        mechanism="adsbpc" if drawn.allowance is None else "personal-budget",
-        bound=drawn.bound, allowance=drawn.allowance, histogram=drawn.histogram,
-        scale=drawn.scale, values=drawn.values, randomness=drawn.randomness,
-        charges=tuple(ChargeLine(c.part, float(c.rho), c.pico_rho) for c in drawn.charges),
-        estimates=drawn.answers, slot_totals=drawn.slot_totals,
-        running_totals=drawn.running_totals,
-    ).to_text()  # fmt: skip
+        **dict(drawn), scope="acme", campaign="test", starts_at="", ends_at="", metric="conversions"
+    ).to_text()
     return Release.from_text(text).model_copy(update=fields)
 
 
@@ -54,14 +47,14 @@ def test_adsbpc_goes_on_from_what_was_released(section: dict[str, Any]) -> None:
     mechanism = planned(SLOTS, adsbpc=section)
     reported = 0
     for seed in range(5):
-        state, randomness = State(), SeededRandomness(seed)
+        state, randomness = BoundedState(), SeededRandomness(seed)
         for slot in range(1, SLOTS + 1):
             drawn, after = mechanism.release(state, data, randomness)
             if section is SVT and slot == 3:
                 with pytest.raises(PrivacyError, match="drew the secret thresholds"):
-                    mechanism.adopt(state, release_of(drawn))
+                    mechanism.adopt(state, Given(), release_of(drawn))
             else:
-                found = mechanism.adopt(state, release_of(drawn))
+                found = mechanism.adopt(state, Given(), release_of(drawn))
                 assert found.count(after) == 1
                 assert len(found) <= 2
                 reported += slot > 3 and after.secret != state.secret
@@ -107,7 +100,7 @@ def test_personal_budgets_go_on_from_what_was_released(allowance: float | None) 
     accounts, again, randomness = ArrayAccounts(index), ArrayAccounts(index), SeededRandomness(1)
     for _ in range(mechanism.slots):
         drawn, after = mechanism.release(state, accounts, randomness)
-        assert mechanism.adopt(state, again, release_of(drawn)) == after
+        assert mechanism.adopt(state, Given(again), release_of(drawn)) == [after]
         state = after
     cut = any(row[-1] for row in state.kept)
     assert cut or allowance is None, "nobody was cut: this tests little"
@@ -120,26 +113,26 @@ def test_an_allowance_that_no_multiplier_has() -> None:
     assert drawn.allowance is not None
     other = release_of(drawn, allowance=drawn.allowance * 1.0000001)
     with pytest.raises(PrivacyError, match="has no whole multiplier"):
-        mechanism.adopt(PersonalState(), ArrayAccounts(index), other)
+        mechanism.adopt(PersonalState(), Given(ArrayAccounts(index)), other)
 
 
 def test_a_release_of_the_other_mechanism() -> None:
     adsbpc, personal = planned(8), planned_personal()
     index, data = index_of(people()), conversions(people(), 8)
-    drawn, _ = adsbpc.release(State(), data, SeededRandomness(1))
+    drawn, _ = adsbpc.release(BoundedState(), data, SeededRandomness(1))
     with pytest.raises(PrivacyError, match="was released by adsbpc, not personal-budget"):
-        personal.adopt(PersonalState(), ArrayAccounts(index), release_of(drawn))
+        personal.adopt(PersonalState(), Given(ArrayAccounts(index)), release_of(drawn))
     kept, _ = personal.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
     with pytest.raises(PrivacyError, match="was released by personal-budget, not adsbpc"):
-        adsbpc.adopt(State(), release_of(kept))
+        adsbpc.adopt(BoundedState(), Given(), release_of(kept))
 
 
 def test_charges_that_would_pass_the_promise() -> None:
     mechanism = planned(8)
-    drawn, _ = mechanism.release(State(), conversions(people(), 8), SeededRandomness(1))
+    drawn, _ = mechanism.release(BoundedState(), conversions(people(), 8), SeededRandomness(1))
     dear = release_of(drawn, charges=(ChargeLine("measurement", 2.0, 2 * PICO_RHO),))
     with pytest.raises(PrivacyError, match="but rho = 1 is promised"):
-        mechanism.adopt(State(), dear)
+        mechanism.adopt(BoundedState(), Given(), dear)
     # A fit of the attribution model is charged beside the mechanism.
     charges = release_of(drawn).charges
-    assert mechanism.adopt(State(), release_of(drawn, charges=(*charges, FIT)))
+    assert mechanism.adopt(BoundedState(), Given(), release_of(drawn, charges=(*charges, FIT)))

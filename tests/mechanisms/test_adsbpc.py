@@ -12,12 +12,12 @@ import pytest
 
 from adsbpc.contributions import ArrayContributions
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms import State, expected_errors, split_of
+from adsbpc.mechanisms import BoundedState, split_of
 from adsbpc.mechanisms.bounds import HISTOGRAM_EDGES, HistogramTracker
-from adsbpc.model import PICO_RHO, Adjacency
+from adsbpc.model import PICO_RHO, Adjacency, Layout
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SecureRandomness, SeededRandomness
-from tests.mechanisms.campaigns import PUBLISHERS, bound_of, conversions, planned, run, spec_of
+from tests.mechanisms.campaigns import LAYOUT, bound_of, conversions, planned, run, spec_of
 
 TRACKERS: list[dict[str, Any]] = [
     {"bounds": "histogram"},
@@ -31,7 +31,7 @@ def busy(slots: int, seed: int = 0, users: int = 2_000, rows: int = 12_000) -> A
     rng = np.random.default_rng(seed)
     return ArrayContributions(
         rng.integers(0, users, rows), rng.integers(1, slots + 1, rows),
-        rng.integers(0, 2, rows), np.full(rows, UNIT), slots, PUBLISHERS,
+        rng.integers(0, 2, rows), np.full(rows, UNIT), slots, LAYOUT,
     )  # fmt: skip
 
 
@@ -46,7 +46,9 @@ def test_charges_stay_within_the_promise_and_the_split(
     parts: dict[str, Fraction] = {}
     for release in releases:
         for charge in release.charges:
-            parts[charge.part] = parts.get(charge.part, Fraction(0)) + charge.rho
+            parts[charge.part] = parts.get(charge.part, Fraction(0)) + Fraction(
+                charge.pico_rho, PICO_RHO
+            )
     split = split_of(spec)
     assert parts.keys() == split.keys()
     assert sum(split.values()) == mechanism.guarantee.rho == 1
@@ -75,11 +77,11 @@ def test_the_scale_belongs_to_the_bound() -> None:
 @pytest.mark.parametrize("tracker", TRACKERS, ids=str)
 def test_state_can_be_saved_and_resumed_at_every_slot(tracker: dict[str, Any]) -> None:
     mechanism, data = planned(12, adsbpc=tracker), busy(12)
-    straight = State()
+    straight = BoundedState()
     steps: list[dict[str, Any]] = []
     for slot in range(1, 13):
         one, straight = mechanism.release(straight, data, SeededRandomness(slot))
-        resumed = State.from_steps(json.loads(json.dumps(steps)))
+        resumed = BoundedState.from_steps(json.loads(json.dumps(steps)))
         other, after = planned(12, adsbpc=tracker).release(resumed, data, SeededRandomness(slot))
         steps.append(after.last_step())
         assert one == other
@@ -87,9 +89,9 @@ def test_state_can_be_saved_and_resumed_at_every_slot(tracker: dict[str, Any]) -
 
 
 def test_a_release_leaves_the_old_state_alone() -> None:
-    mechanism, before = planned(5), State()
+    mechanism, before = planned(5), BoundedState()
     mechanism.release(before, busy(5), SeededRandomness(1))
-    assert before == State()
+    assert before == BoundedState()
 
 
 @pytest.mark.parametrize("tracker", TRACKERS, ids=str)
@@ -100,8 +102,8 @@ def test_empty_slots_are_released_too(
     releases, _ = run(planned(9, adsbpc=tracker), conversions(rows, 9), SecureRandomness())
     assert [release.slot for release in releases] == list(range(1, 10))
     for release in releases:
-        assert len(release.values) == len(PUBLISHERS)
-        assert {a.publisher for a in release.answers} == set(PUBLISHERS)
+        assert len(release.values) == len(LAYOUT)
+        assert {a.cell for a in release.estimates} == set(LAYOUT.cells)
         assert release.randomness == "opendp"
         assert any(charge.part == "measurement" for charge in release.charges)
 
@@ -116,10 +118,10 @@ def test_answers_are_sums_of_what_was_released() -> None:
     values = np.array(state.values) / UNIT
     for release in releases:
         expected = values[: release.slot].sum(axis=0)
-        found = [answer.value for answer in release.answers]
+        found = [answer.value for answer in release.estimates]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         spread = sqrt(sum(scale**2 for scale in state.scales[: release.slot])) / UNIT
-        assert [a.standard_error for a in release.answers] == pytest.approx([spread] * 2)
+        assert [a.standard_error for a in release.estimates] == pytest.approx([spread] * 2)
 
 
 def test_standard_errors_are_the_spread_of_the_error() -> None:
@@ -134,8 +136,8 @@ def test_standard_errors_are_the_spread_of_the_error() -> None:
     for seed in range(400):
         releases, _ = run(mechanism, data, seed)
         for release in releases:
-            for answer in release.answers:
-                error = answer.value - truth[(release.slot, answer.publisher)]
+            for answer in release.estimates:
+                error = answer.value - truth[(release.slot, answer.cell)]
                 standardised.append(error / answer.standard_error)
     # Mean and variance of 3,200 standardised errors, some correlated: bounds of over 6 sigma.
     assert abs(np.mean(standardised)) < 0.2
@@ -154,7 +156,7 @@ def test_the_constant_of_the_papers_first_scenario() -> None:
     squares = []
     for seed in range(1_500):
         releases, _ = run(mechanism, nobody, seed)
-        errors = np.array([[a.value for a in release.answers] for release in releases])
+        errors = np.array([[a.value for a in release.estimates] for release in releases])
         squares.append((gammas[:, None] ** 2 * errors**2).sum(axis=0))
     mean_square = np.mean(squares)
     found = np.sqrt(mean_square) / 31
@@ -170,10 +172,10 @@ def test_slots_end() -> None:
         planned(3).release(state, busy(3), SeededRandomness(1))
 
 
-def test_other_publishers_are_refused() -> None:
-    strange = ArrayContributions([], [], [], [], 3, ("B", "other"))
-    with pytest.raises(PrivacyError, match="planned list of publishers"):
-        planned(3).release(State(), strange, SeededRandomness(1))
+def test_another_layout_is_refused() -> None:
+    strange = ArrayContributions([], [], [], [], 3, Layout(("publisher",), ("B", "other")))
+    with pytest.raises(PrivacyError, match="of the planned layout"):
+        planned(3).release(BoundedState(), strange, SeededRandomness(1))
 
 
 def test_the_histogram_finds_a_good_bound() -> None:
@@ -219,8 +221,8 @@ def test_histogram_bins_grow() -> None:
 def test_expected_errors_are_those_of_a_run() -> None:
     mechanism = planned(8, adsbpc={"bounds": "fixed", "bound": 4}, adjacency="substitute")
     releases, _ = run(mechanism, conversions([], 8), 1)
-    stated = {(r.slot, a.query): a.standard_error for r in releases for a in r.answers}
-    expected = {(slot, query): error for slot, query, error in expected_errors(mechanism, 4)}
+    stated = {(r.slot, a.query): a.standard_error for r in releases for a in r.estimates}
+    expected = {(slot, query): error for slot, query, error in mechanism.expected_errors(4)}
     assert expected.keys() == stated.keys()
     for key, error in expected.items():
         assert error == pytest.approx(stated[key], rel=1e-9)

@@ -11,9 +11,9 @@ from itertools import product
 
 import pytest
 
-from adsbpc.mechanisms import AdsBPC, SlotRelease
+from adsbpc.mechanisms import AdsBPC
 from adsbpc.mechanisms.bounds import units
-from adsbpc.model import Adjacency
+from adsbpc.model import PICO_RHO, Adjacency, Drawn
 from tests.mechanisms.campaigns import bound_of, conversions, planned, run
 
 SLOTS = 2
@@ -30,15 +30,13 @@ USERS = [
 ]
 
 
-def totals(user: list[tuple[str, int, int]], releases: list[SlotRelease]) -> list[list[int]]:
+def totals(user: list[tuple[str, int, int]], releases: list[Drawn]) -> list[list[int]]:
     """Capped totals of a data set with this user, under the bounds that were released."""
     data = conversions(OTHERS + user, SLOTS)
     return [data.totals(r.slot, units(bound_of(r))).tolist() for r in releases]
 
 
-def measurement_cost(
-    a: list[list[int]], b: list[list[int]], releases: list[SlotRelease]
-) -> Fraction:
+def measurement_cost(a: list[list[int]], b: list[list[int]], releases: list[Drawn]) -> Fraction:
     return sum(
         (
             Fraction(sum((p - q) ** 2 for p, q in zip(x, y, strict=True)))
@@ -49,11 +47,12 @@ def measurement_cost(
     )
 
 
-def charged(releases: list[SlotRelease], part: str | None = None) -> Fraction:
-    return sum((c.rho for r in releases for c in r.charges if part in (None, c.part)), Fraction(0))
+def charged(releases: list[Drawn], part: str | None = None) -> Fraction:
+    charges = [c for r in releases for c in r.charges if part in (None, c.part)]
+    return Fraction(sum(charge.pico_rho for charge in charges), PICO_RHO)
 
 
-def worst_measurement(adjacency: Adjacency, releases: list[SlotRelease]) -> Fraction:
+def worst_measurement(adjacency: Adjacency, releases: list[Drawn]) -> Fraction:
     everything = [totals(user, releases) for user in USERS]
     nobody = totals([], releases)
     others = everything if adjacency is Adjacency.SUBSTITUTE else [nobody]

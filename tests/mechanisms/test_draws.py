@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms import AdsBPC, SlotRelease, State
+from adsbpc.mechanisms import AdsBPC, BoundedState
 from adsbpc.mechanisms.bounds import units
-from adsbpc.model import PICO_RHO, Adjacency
+from adsbpc.model import PICO_RHO, Adjacency, Drawn
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import (
     exponential_epsilon,
@@ -24,7 +24,7 @@ from adsbpc.privacy import (
     sparse_vector_scales,
     totals_squared,
 )
-from tests.mechanisms.campaigns import PUBLISHERS, bound_of, planned
+from tests.mechanisms.campaigns import LAYOUT, bound_of, planned
 from tests.mechanisms.recording import RecordingContributions, RecordingRandomness
 
 SLOTS = 20
@@ -38,17 +38,17 @@ def surge(users: int = 500, per_slot: int = 9) -> RecordingContributions:
         for slot in range(1, SLOTS + 1)
         for _ in range(1 if slot <= 7 else per_slot)
     ]
-    return RecordingContributions(rows, UNIT, SLOTS, PUBLISHERS)
+    return RecordingContributions(rows, UNIT, SLOTS, LAYOUT)
 
 
 def run_saved(
     mechanism: AdsBPC, data: RecordingContributions, randomness: RecordingRandomness
-) -> tuple[list[SlotRelease], State]:
+) -> tuple[list[Drawn], BoundedState]:
     """Run with the state saved and loaded before every slot."""
-    state, releases = State(), []
+    state, releases = BoundedState(), []
     steps: list[dict[str, Any]] = []
     for _ in range(mechanism.slots):
-        state = State.from_steps(json.loads(json.dumps(steps)))
+        state = BoundedState.from_steps(json.loads(json.dumps(steps)))
         release, state = mechanism.release(state, data, randomness)
         steps.append(state.last_step())
         releases.append(release)
@@ -59,7 +59,7 @@ def run_saved(
 def test_totals_are_capped_at_the_bound_that_scales_the_noise(bound: int) -> None:
     """Fails without a cap, or with a looser one."""
     rows = [("u", slot, 0) for slot in (1, 2) for _ in range(4)]
-    data = RecordingContributions(rows, UNIT, 2, PUBLISHERS)
+    data = RecordingContributions(rows, UNIT, 2, LAYOUT)
     mechanism = planned(2, adsbpc={"bounds": "fixed", "bound": bound})
     randomness = RecordingRandomness()
     releases, _ = run_saved(mechanism, data, randomness)
@@ -171,7 +171,7 @@ def test_histograms_are_noised(adjacency: Adjacency) -> None:
 
 def test_the_unbounded_quantile_draws_general_noise() -> None:
     mechanism = planned(3, adsbpc={"bounds": "svt", "quantile_slots": 3, "quantile_limit": "none"})
-    data = RecordingContributions([("u", 1, 0)], UNIT, 3, PUBLISHERS)
+    data = RecordingContributions([("u", 1, 0)], UNIT, 3, LAYOUT)
     randomness = RecordingRandomness()
     run_saved(mechanism, data, randomness)
     scales = sparse_vector_scales(pure_epsilon(Fraction(3, 30)), 1, monotone=False)
@@ -181,7 +181,7 @@ def test_the_unbounded_quantile_draws_general_noise() -> None:
 
 def test_lost_secrets_are_refused() -> None:
     mechanism, data = planned(SLOTS, adsbpc={"bounds": "svt"}), surge()
-    state = State()
+    state = BoundedState()
     for _ in range(9):
         _, state = mechanism.release(state, data, RecordingRandomness())
     lost = replace(state, secret={})
@@ -192,7 +192,7 @@ def test_lost_secrets_are_refused() -> None:
 def test_the_state_of_another_plan_is_refused() -> None:
     data = surge()
     _, state = planned(SLOTS, {"weights": [1.0] * SLOTS}).release(
-        State(), data, RecordingRandomness()
+        BoundedState(), data, RecordingRandomness()
     )
     other = planned(SLOTS, {"weights": [1.0] * (SLOTS - 1) + [7.0]})
     with pytest.raises(PrivacyError, match="belongs to another plan"):
@@ -201,7 +201,7 @@ def test_the_state_of_another_plan_is_refused() -> None:
 
 def test_a_slot_that_would_overspend_is_refused() -> None:
     mechanism, data = planned(SLOTS), surge()
-    _, state = mechanism.release(State(), data, RecordingRandomness())
+    _, state = mechanism.release(BoundedState(), data, RecordingRandomness())
     spent = replace(state, spent=PICO_RHO - 1)
     with pytest.raises(PrivacyError, match=r"slot 2 would bring what is spent to 1\.\d+, but"):
         mechanism.release(spent, data, RecordingRandomness())
@@ -214,7 +214,7 @@ def test_bounds_have_a_public_end() -> None:
         "threshold": 0,
     }  # fmt: skip
     rows = [(f"u{k}", slot, 0) for k in range(300) for slot in range(1, 5)]
-    heavy = RecordingContributions(rows, 2_000_000 * UNIT // 1_000, 4, PUBLISHERS)
+    heavy = RecordingContributions(rows, 2_000_000 * UNIT // 1_000, 4, LAYOUT)
     mechanism = planned(4, rho=4, adsbpc=section)
     _, state = run_saved(mechanism, heavy, RecordingRandomness(lambda kind, scale, before: 10**6))
     assert max(state.bounds) <= 1_000_000

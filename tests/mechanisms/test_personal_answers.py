@@ -10,7 +10,7 @@ import pytest
 
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SeededRandomness
-from tests.mechanisms.campaigns import PUBLISHERS
+from tests.mechanisms.campaigns import LAYOUT
 from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
 
 WORKLOADS: list[dict[str, Any]] = [
@@ -34,11 +34,11 @@ def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any
         asked = mechanism.workloads[0]
         truth = dict(zip(asked.names, asked.answers(kept), strict=True))
         for release in releases:
-            for each in release.answers:
-                column = PUBLISHERS.index(each.publisher)
+            for each in release.estimates:
+                column = LAYOUT.cells.index(each.cell)
                 error = (each.value - truth[each.query][column]) / each.standard_error
-                scores.setdefault((each.query, each.publisher), []).append(error)
-    assert len(scores) == len(mechanism.workloads[0].names) * len(PUBLISHERS)
+                scores.setdefault((each.query, each.cell), []).append(error)
+    assert len(scores) == len(mechanism.workloads[0].names) * len(LAYOUT)
     for found in scores.values():
         assert abs(np.mean(found)) < 5 / sqrt(150)
         assert abs(np.std(found) - 1) < 0.3
@@ -48,9 +48,9 @@ def test_slot_and_running_totals_are_there_whatever_the_workload() -> None:
     mechanism = planned(workload={"queries": "ranges", "ranges": [[2, 5]]})
     releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
     for slot, release in enumerate(releases, start=1):
-        assert [each.span for each in release.slot_totals] == [(slot, slot)] * len(PUBLISHERS)
-        assert [each.span for each in release.running_totals] == [(1, slot)] * len(PUBLISHERS)
-        assert len(release.answers) == (len(PUBLISHERS) if slot == 5 else 0)
+        assert [each.span for each in release.slot_totals] == [(slot, slot)] * len(LAYOUT)
+        assert [each.span for each in release.running_totals] == [(1, slot)] * len(LAYOUT)
+        assert len(release.estimates) == (len(LAYOUT) if slot == 5 else 0)
 
 
 def test_noise_cancels_in_sums() -> None:

@@ -16,19 +16,20 @@ from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms import (
     PersonalBudget,
     PersonalState,
+    Question,
     personal_budget,
-    planned_personal,
+    plan_personal,
     split_of,
 )
 from adsbpc.mechanisms.allowance import Look
 from adsbpc.mechanisms.personal_budget import ONE_CONVERSION
 from adsbpc.mechanisms.personal_planning import starting_from
-from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release
+from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Layout, Release
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
-from tests.mechanisms.campaigns import PUBLISHERS, spec_of
+from tests.mechanisms.campaigns import LAYOUT, spec_of
 from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
 from tests.mechanisms.recording import RecordingRandomness
 
@@ -74,7 +75,7 @@ def test_every_look_at_users_is_noised_with_the_scale_that_is_charged(
         assert accounts.asked[asked:] == (["needs", "admit"] if looked else ["admit"])
         assert drawn == [*([scale_of(mechanism, slot)] if looked else []), mechanism.scale]
         assert (release.histogram != ()) == looked
-        assert len(release.values) == len(PUBLISHERS) + 1
+        assert len(release.values) == len(LAYOUT) + 1
     assert accounts.asked.count("needs") == len(mechanism.looks)
 
 
@@ -162,7 +163,7 @@ def test_the_smallest_campaigns_work(slots: int, adjacency: Adjacency) -> None:
         releases, state = run(mechanism, index_of(rows, slots), SeededRandomness(1))
         assert len(releases) == slots
         for release in releases:
-            for each in (*release.answers, *release.slot_totals, *release.running_totals):
+            for each in (*release.estimates, *release.slot_totals, *release.running_totals):
                 assert np.isfinite(
                     [each.value, each.standard_error, each.cut, each.cut_error]
                 ).all()
@@ -185,8 +186,8 @@ def test_a_state_of_another_plan_and_other_publishers_are_refused() -> None:
     other = planned(personal_budget={"strategy": "identity"})
     with pytest.raises(PrivacyError, match="another plan"):
         other.release(state, ArrayAccounts(index), SeededRandomness(1))
-    fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, ("A",))
-    with pytest.raises(PrivacyError, match="planned list"):
+    fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, Layout(("publisher",), ("A",)))
+    with pytest.raises(PrivacyError, match="planned layout"):
         mechanism.release(PersonalState(), ArrayAccounts(CellIndex.of(fewer)), SeededRandomness(1))
     full = PersonalState(values=[[0]] * SLOTS)
     with pytest.raises(PrivacyError, match="no slot 9"):
@@ -199,13 +200,13 @@ def test_a_plan_that_cannot_be_is_refused() -> None:
     with pytest.raises(PrivacyError, match=r"need 0\.00012 or more.*larger rho"):
         planned(100, rho=1e-6, personal_budget={"histogram_share": 0.001})
     tiny = Guarantee(Fraction(1, 10**11), Adjacency.ADD_REMOVE, "acme")
-    asked = (prefix_sums(SLOTS),)
+    asked = Question(tiny, LAYOUT, (prefix_sums(SLOTS),), WeightedSquaredError(), 1.0)
     for section, message in (
         (PersonalBudgetSection(), "for histograms cannot be shared"),
         (PersonalBudgetSection(allowance=2), "cannot be shared among 8 slots"),
     ):
         with pytest.raises(PrivacyError, match=message):
-            planned_personal(tiny, section, asked, WeightedSquaredError(), PUBLISHERS, 1.0)
+            plan_personal(asked, section)
 
 
 @pytest.mark.parametrize("strategy", ["optimised", "toeplitz", "square-root", "identity"])
@@ -279,7 +280,7 @@ def test_a_quiet_slot_looks_like_any_other() -> None:
         assert one.charges == other.charges
         assert len(one.values) == len(other.values)
         assert len(one.histogram) == len(other.histogram)
-        assert [each.query for each in one.answers] == [each.query for each in other.answers]
+        assert [each.query for each in one.estimates] == [each.query for each in other.estimates]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What the ledger holds of a campaign, read entry by entry and held against its hashes.
 
-The formula of the chain is restated here: an entry's hash is SHA-256 over the JSON list of the hash
-before it and nine of its columns, of which one is the hash of its body.
+The formula of the chain is restated here: an entry's hash is SHA-256 over JSON of the hash before
+it and its other columns, with the hash of its body for the body. In format 1 that is a list, in
+format 2 an object with sorted keys.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _ANSWERS = ("estimates", "slot_totals", "running_totals")
 _KNOWN = {
     "scope", "campaign", "slot", "starts_at", "ends_at", "metric", "mechanism", "bound",
     "allowance", "histogram", "scale", "values", "randomness", "charges", "attribution", "fit",
-    "ledger", *_ANSWERS,
+    "ledger", "format", *_ANSWERS,
 }  # fmt: skip
 
 # Publisher, first and last slot of a sum, the answer, its standard error.
@@ -110,18 +111,24 @@ def read_record(ledger: Ledger, scope: str, campaign: str) -> Record:
 
 
 def _follow(record: Record, row: Mapping[str, Any]) -> None:
-    sealed = _hash(
-        json.dumps(
-            [record.head, *(row[name] for name in _SEALED)],
-            ensure_ascii=False, separators=(",", ":"), default=repr,
-        )
-    )  # fmt: skip
+    sealed = _hash(_chained(record.head, row))
     about = f"entry {record.entries} ({row['kind']} of slot {row['slot']})"
     if row["position"] != record.entries or sealed != row["hash"]:
         record.faults.append(f"{about} is not sealed with the one before it")
     if _hash(row["body"]) != row["body_hash"]:
         record.faults.append(f"the body of {about} is not what its hash says")
     record.head = str(row["hash"])
+
+
+def _chained(head: str, row: Mapping[str, Any]) -> str:
+    columns: Any = [head, *(row[name] for name in _SEALED)]
+    if row["format"] == 2:
+        columns = {"previous": head, "format": 2, **{name: row[name] for name in _SEALED}}
+    elif row["format"] != 1:
+        raise ValueError(f"format {row['format']!r}, and this adsbpc knows 1 and 2. Upgrade adsbpc")
+    return json.dumps(
+        columns, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=repr
+    )
 
 
 def _take(record: Record, row: Mapping[str, Any]) -> None:

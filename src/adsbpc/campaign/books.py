@@ -24,8 +24,11 @@ from adsbpc.contributions.engine_accounts import FILES, USERS
 from adsbpc.errors import EngineError, LedgerError
 from adsbpc.ledger.durable import sync_folder
 from adsbpc.model import CampaignSpec
+from adsbpc.model.formats import format_of
 
 FOLDER = "adsbpc-books"
+# Of the four files; earlier versions named none in the ledger, and wrote the same.
+_FORMAT = 1
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
 # Signs in a path that some engine takes for a pattern.
@@ -92,7 +95,7 @@ class BookFolder:
                 f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
                 "run the same command again"
             ) from None
-        return {"attempt": new.name, "files": files}
+        return {"format": _FORMAT, "attempt": new.name, "files": files}
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
@@ -121,8 +124,11 @@ class BookFolder:
 
     def _committed(self, slot: int, step: dict[str, Any]) -> Path:
         try:
+            format_of(step["books"], _FORMAT)
             return self._slot(slot) / str(step["books"]["attempt"])
-        except (KeyError, TypeError):
+        except ValueError as error:
+            raise LedgerError(f"slot {slot}: its books have {error}") from None
+        except (KeyError, TypeError, AttributeError):
             raise LedgerError(
                 f"slot {slot}: the ledger names no books for it. Run adsbpc status --verify"
             ) from None

@@ -79,9 +79,7 @@ def _on_the_grid(spec: CampaignSpec, engine: Engine) -> Iterator[str]:
 def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributions]:
     """What everybody contributes, for bounds."""
     with _on_the_grid(spec, engine) as table:
-        contributions = EngineContributions(
-            engine, table, spec.campaign.slots, spec.reported_publishers
-        )
+        contributions = EngineContributions(engine, table, spec.campaign.slots, spec.layout)
         try:
             yield contributions
         finally:
@@ -92,9 +90,7 @@ def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributi
 def accounted(spec: CampaignSpec, engine: Engine, books: Books) -> Iterator[EngineAccounts]:
     """What everybody contributes, with books, for personal budgets."""
     with _on_the_grid(spec, engine) as table:
-        accounts = EngineAccounts(
-            engine, table, spec.campaign.slots, spec.reported_publishers, books
-        )
+        accounts = EngineAccounts(engine, table, spec.campaign.slots, spec.layout, books)
         try:
             yield accounts
         finally:

@@ -11,9 +11,6 @@ from adsbpc.campaign.declared_fits import declared_fit
 from adsbpc.campaign.fits import check_fit, counts_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.mechanisms import (
-    AdsBPC,
-    Mechanism,
-    expected_errors,
     fit_rho,
     guarantee_of,
     privacy_of,
@@ -76,7 +73,7 @@ class FurtherModel:
 class Plan(Tabular):
     """`queries` hold for the `bound` given, and grow in proportion to it: the conversions that one
     user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
-    budgets. `bounds` says how it is found.
+    budgets. `bounds` says how it is found, `condition` in words when errors are those.
 
     `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
     `fit` is there if the campaign fits its attribution model; `further_models` are all others.
@@ -87,6 +84,7 @@ class Plan(Tabular):
     split: dict[str, Fraction]
     bounds: str
     bound: float
+    condition: str
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
     rho_for_targets: float | None
@@ -122,16 +120,6 @@ class Plan(Tabular):
     def caption(self) -> str:
         return f"{promise_in_words(self.promise)} Errors {self.condition}."
 
-    @property
-    def condition(self) -> str:
-        """When the errors are as they are said to be."""
-        if self.mechanism == "adsbpc":
-            return f"when one user counts for at most {self.bound:g} conversions a slot"
-        return (
-            f"when one user's budget is as large as {self.bound:.3g} conversions with one "
-            "publisher on one slot"
-        )
-
 
 def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     """Plan a campaign; a bound or allowance that the campaign file fixes goes before the one asked
@@ -141,8 +129,8 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     declared_fit(spec)
     mechanism = plan_anew(spec)
     fit = _planned_fit(spec)
-    bounds, fixed, usual = _bound_of(mechanism, spec)
-    bound = fixed or bound or usual
+    limit = mechanism.limit()
+    bound = limit.fixed or bound or limit.usual
     guarantee = guarantee_of(spec)
     scope_rho = guarantee.rho
     if privacy.scope_rho is not None:
@@ -157,10 +145,11 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
         ),
         mechanism.name,
         split_of(spec),
-        bounds,
+        limit.found,
         bound,
-        mechanism.publishers,
-        tuple(ExpectedError(*row) for row in expected_errors(mechanism, bound)),
+        mechanism.condition(bound),
+        spec.reported_publishers,
+        tuple(ExpectedError(*row) for row in mechanism.expected_errors(bound)),
         rho_for_targets(mechanism, spec, bound),
         fit,
         _further_models(spec, fit),
@@ -198,12 +187,3 @@ def _further_models(spec: CampaignSpec, fit: PlannedFit | None) -> tuple[Further
             rho += fit_rho(spec) or _USUAL_FIT * measured
         found.append(FurtherModel(model, rho, shares))
     return tuple(found)
-
-
-def _bound_of(mechanism: Mechanism, spec: CampaignSpec) -> tuple[str, float | None, float]:
-    """How the bound or allowance is found, what it is if it is fixed, and what to expect."""
-    if isinstance(mechanism, AdsBPC):
-        return privacy_of(spec).adsbpc.bounds, mechanism.fixed_bound, 1
-    if mechanism.forecast is None:
-        return "fixed", mechanism.allowance, 1
-    return "histogram", None, mechanism.allowance or mechanism.forecast.least

@@ -7,31 +7,32 @@ for a slot that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, overload
+from pathlib import Path
+from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import accounted, attribute, contributed
 from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
-from adsbpc.campaign.planning import plan_again, plan_anew, stored_plan
+from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
-from adsbpc.contributions import Accounts
+from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
-    AdsBPC,
     Mechanism,
-    PersonalState,
-    SlotRelease,
     State,
     guarantee_of,
+    plan_mechanism,
     privacy_of,
 )
-from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Release
+from adsbpc.model import CampaignSpec, Charge, ChargeLine, Drawn, Fit, Release
 from adsbpc.privacy import Randomness, exact_rho
 from adsbpc.report.tabular import Tabular
 
@@ -79,7 +80,7 @@ class Releases(Tabular, Sequence[Released]):
             (
                 release.slot,
                 one.replayed,
-                each.publisher,
+                each.cell,
                 each.query,
                 each.value,
                 each.standard_error,
@@ -120,12 +121,12 @@ class Running:
             return Fit.from_text(self.opening.plan.fit)
         return known_fit(self.spec, self.ledger)
 
-    def state(self) -> State | PersonalState:
+    def state(self) -> State:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
         if self.ledger.exists():
             self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
         try:
-            return self.mechanism.state_type.from_steps(self.steps)
+            return self.mechanism.resume(self.steps)
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"ledger {self.ledger.where}: the saved state cannot be read ({error!r}). "
@@ -154,11 +155,11 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: Published) -> Running
         check_promise(record.promise, promise_of(spec), spec.campaign.name)
         if record.plan.fit is not None:
             check_declared(spec, Fit.from_text(record.plan.fit))
-        return Running(spec, ledger, published, plan_again(spec, record.plan), None)
+        return Running(spec, ledger, published, plan_mechanism(spec, record.plan), None)
     check_fit(spec)
     fit = declared_fit(spec)
     planned = plan_anew(spec)
-    plan = replace(stored_plan(planned), fit=None if fit is None else fit.essentials().to_text())
+    plan = replace(planned.stored_plan(), fit=None if fit is None else fit.essentials().to_text())
     opening = Opening(guarantee, spec.campaign.name, promise_of(spec), plan, scope_limit)
     ledger.check_room(opening)
     return Running(spec, ledger, published, planned, opening)
@@ -191,80 +192,65 @@ def release_slot(
         check_holdout(spec, events)
     read, bad = events.conversions(), events.quarantined()
 
-    # 4. and 5. Contributions on the integer grid; what is kept of them for every publisher of the
-    # public list; noise.
-    drawn, step, secret = _draw(running, state, engine(), randomness)
+    # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
+    rows = SlotRows(running, engine)
+    with running.mechanism.open_rows(rows) as people:
+        drawn, after = running.mechanism.release(state, people, randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    release = _release(running, drawn, fit, made)
-    text, ours = ledger.commit(release, step, running.opening, secret)
+    release = release_of(spec, drawn, fit, made)
+    step = {**after.last_step(), **rows.kept}
+    text, ours = ledger.commit(release, step, running.opening, after.last_secret)
     published.publish(slot, text)
     return Released(text, not ours, read, bad)
 
 
-def _draw(
-    running: Running, state: State | PersonalState, engine: Engine, randomness: Randomness
-) -> tuple[SlotRelease, dict[str, Any], Any]:
-    """What is released of the slot, what the ledger keeps of the mechanism's state, and what of
-    that is secret."""
-    mechanism = running.mechanism
-    if isinstance(mechanism, AdsBPC):
-        assert isinstance(state, State)
-        with contributed(running.spec, engine) as contributions:
-            drawn, bounded = mechanism.release(state, contributions, randomness)
-        return drawn, bounded.last_step(), bounded.last_secret
-    assert isinstance(state, PersonalState)
-    (drawn, personal), books = keep_books(
-        running, engine, lambda accounts: mechanism.release(state, accounts, randomness)
-    )
-    return drawn, {**personal.last_step(), "books": books}, personal.last_secret
+class SlotRows:
+    """The people of the next slot, whose events were attributed. `kept` is what the ledger keeps of
+    them beside the mechanism's state: which new books count."""
+
+    def __init__(self, running: Running, engine: Callable[[], Engine]) -> None:
+        self._running, self._engine = running, engine
+        self._books: list[Path] = []
+        self.kept: dict[str, Any] = {}
+
+    def contributions(self) -> AbstractContextManager[Contributions]:
+        return contributed(self._running.spec, self._engine())
+
+    @contextmanager
+    def accounts(self) -> Iterator[Accounts]:
+        """New books are on the disk at the end, and gone if anything fails."""
+        folder = BookFolder(self._running.spec)
+        with folder.attempt(self._running.steps) as books:
+            self._books.append(books.new)
+            with accounted(self._running.spec, self._engine(), books) as accounts:
+                yield accounts
+            self.kept["books"] = folder.seal(books.new)
+
+    def discard(self) -> None:
+        """New books that will not count are gone."""
+        for folder in self._books:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-Found = TypeVar("Found")
-
-
-def keep_books(
-    running: Running, engine: Engine, admit: Callable[[Accounts], Found]
-) -> tuple[Found, dict[str, Any]]:
-    """Admit people of the next slot, and bring its new books onto the disk; also returns what the
-    ledger keeps of them. If anything fails they are gone."""
-    folder = BookFolder(running.spec)
-    with folder.attempt(running.steps) as books:
-        with accounted(running.spec, engine, books) as accounts:
-            found = admit(accounts)
-        return found, folder.seal(books.new)
-
-
-def _release(
-    running: Running, drawn: SlotRelease, fit: Fit | None, made: tuple[Fit, Charge] | None
+def release_of(
+    spec: CampaignSpec,
+    drawn: Drawn,
+    fit: Fit | None = None,
+    made: tuple[Fit, Charge] | None = None,
 ) -> Release:
     """`fit` attributed the slot; `made` is the one that this release gives out, if any."""
-    spec = running.spec
-    charges = drawn.charges if made is None else (*drawn.charges, made[1])
-    attribution = None
-    if spec.attribution.fit is not None:
-        attribution = model_at(spec, drawn.slot, fit)[0]
     starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
+    content = dict(drawn)
+    if made is not None:
+        content |= {"fit": made[0], "charges": (*drawn.charges, ChargeLine.of(made[1]))}
+    if spec.attribution.fit is not None:
+        content["attribution"] = model_at(spec, drawn.slot, fit)[0]
     return Release(
+        **content,
         scope=spec.campaign.scope,
         campaign=spec.campaign.name,
-        slot=drawn.slot,
         starts_at=starts_at,
         ends_at=ends_at,
         metric=spec.campaign.metric,
-        mechanism=running.mechanism.name,
-        bound=drawn.bound,
-        allowance=drawn.allowance,
-        histogram=drawn.histogram,
-        scale=drawn.scale,
-        values=drawn.values,
-        randomness=drawn.randomness,
-        charges=tuple(
-            ChargeLine(charge.part, float(charge.rho), charge.pico_rho) for charge in charges
-        ),
-        estimates=drawn.answers,
-        slot_totals=drawn.slot_totals,
-        running_totals=drawn.running_totals,
-        attribution=attribution,
-        fit=None if made is None else made[0],
     )

@@ -15,12 +15,11 @@ from typing import Any
 
 from adsbpc.campaign.data_path import attribute
 from adsbpc.campaign.published import Published, named_slots, release_files, text_of
-from adsbpc.campaign.release import Released, Releases, Running, keep_books, take_up
-from adsbpc.contributions import Accounts
+from adsbpc.campaign.release import Released, Releases, Running, SlotRows, take_up
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import AdsBPC, PersonalState, State
+from adsbpc.mechanisms import State
 from adsbpc.model import CampaignSpec, Release
 
 
@@ -138,45 +137,33 @@ def _restore_slot(running: Running, text: str, engine: Callable[[], Engine]) -> 
 
 
 def _adopt(
-    running: Running, state: State | PersonalState, release: Release, engine: Callable[[], Engine]
+    running: Running, state: State, release: Release, engine: Callable[[], Engine]
 ) -> dict[str, Any]:
     """What the ledger keeps of the state that the slot left: exactly what it was."""
-    spec, mechanism, slot = running.spec, running.mechanism, release.slot
+    mechanism, slot = running.mechanism, release.slot
     carries = release.ledger is not None and release.ledger.commitment is not None
-    if isinstance(mechanism, AdsBPC):
-        assert isinstance(state, State)
-        states = mechanism.adopt(state, release)
-        if carries:
-            states = [each for each in states if _is_true(running, release, each)]
-        if len(states) != 1 or not (carries or running.opening is None):
+    if mechanism.adopts_from_rows:
+        if not carries:
             raise LedgerError(
-                f"slot {slot}: what it left does not follow from its release and this ledger. "
-                f"{_ENDS}"
+                f"slot {slot}: its release carries no commitment, as those of an earlier version "
+                f"do not, and nothing else shows whether the events are those of then. {_ENDS}"
             )
-        return states[0].last_step()
-    assert isinstance(state, PersonalState)
-    if not carries:
+        attribute(running.spec, engine(), slot, running.fit())
+    rows = SlotRows(running, engine)
+    states = mechanism.adopt(state, rows, release)
+    if carries:
+        states = [each for each in states if running.ledger.committed(release, each.last_secret)]
+    if len(states) == 1 and (carries or running.opening is None):
+        return {**states[0].last_step(), **rows.kept}
+    rows.discard()
+    if mechanism.adopts_from_rows:
         raise LedgerError(
-            f"slot {slot}: its release carries no commitment, as those of an earlier version do "
-            f"not, and nothing else shows whether the events are those of then. {_ENDS}"
+            f"the events of slot {slot} are not those that were released. {_ENDS}, or give the "
+            "events of then"
         )
-
-    def admit(accounts: Accounts) -> PersonalState:
-        after = mechanism.adopt(state, accounts, release)
-        if not _is_true(running, release, after):
-            raise LedgerError(
-                f"the events of slot {slot} are not those that were released. {_ENDS}, or give the "
-                "events of then"
-            )
-        return after
-
-    attribute(spec, engine(), slot, running.fit())
-    after, books = keep_books(running, engine(), admit)
-    return {**after.last_step(), "books": books}
-
-
-def _is_true(running: Running, release: Release, after: State | PersonalState) -> bool:
-    return running.ledger.committed(release, after.last_secret)
+    raise LedgerError(
+        f"slot {slot}: what it left does not follow from its release and this ledger. {_ENDS}"
+    )
 
 
 def _drawn_twice(what: str, slot: int) -> LedgerError:

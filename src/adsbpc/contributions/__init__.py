@@ -1,4 +1,4 @@
-"""Contributions: credits as integer weights of (user, slot, publisher), and their aggregates."""
+"""Contributions: credits as integer weights of (user, slot, cell), and their aggregates."""
 
 from adsbpc.contributions.array_accounts import ArrayAccounts, CellIndex
 from adsbpc.contributions.arrays import ArrayContributions

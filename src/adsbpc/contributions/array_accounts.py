@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges
 from adsbpc.errors import ContributionError
+from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import LARGEST_CELL, Account, Terms, admit
 
 Reals = NDArray[np.float64]
@@ -26,15 +27,15 @@ _UNSURE = 1e-9
 
 @dataclass(frozen=True)
 class CellIndex:
-    """Cells (user, publisher, asked) in the order of slots, then users; `starts[t - 1]` is where
-    slot t begins. `later` and `earlier` are pairs of cells of one user and publisher."""
+    """What users ask (user, cell, asked), by slot, then by user; `starts[t - 1]` is where slot t
+    begins. `later` and `earlier` are pairs of places of one user and cell."""
 
     slots: int
-    publishers: tuple[str, ...]
+    layout: Layout
     users: int
     user: Integers
     slot: Integers
-    publisher: Integers
+    cell: Integers
     asked: Integers
     starts: Places
     later: Places
@@ -45,14 +46,14 @@ class CellIndex:
 
     @classmethod
     def of(cls, contributions: ArrayContributions) -> CellIndex:
-        slot, user, publisher, asked = contributions.cells()
-        slots, publishers = contributions.slots, contributions.publishers
+        slot, user, cell, asked = contributions.cells()
+        slots, layout = contributions.slots, contributions.layout
         asked = np.minimum(asked, LARGEST_CELL)
-        later, earlier = _pairs(user * len(publishers) + publisher)
+        later, earlier = _pairs(user * len(layout) + cell)
         users = int(user.max()) + 1 if user.size else 0
         by_user = np.argsort(user, kind="stable")
         return cls(
-            slots, publishers, users, user, slot, publisher, asked,
+            slots, layout, users, user, slot, cell, asked,
             np.searchsorted(slot, np.arange(1, slots + 2)),
             later, earlier, np.searchsorted(later, np.arange(user.size + 1)),
             by_user, np.searchsorted(user[by_user], np.arange(users + 1)),
@@ -77,7 +78,7 @@ class ArrayAccounts:
     """One run through the slots of an index."""
 
     def __init__(self, index: CellIndex) -> None:
-        self.slots, self.publishers = index.slots, index.publishers
+        self.slots, self.layout = index.slots, index.layout
         self._index = index
         self._moved = np.zeros(index.user.size, dtype=np.int64)
         self._spent: Reals = np.zeros(index.users)
@@ -105,7 +106,7 @@ class ArrayAccounts:
         self._open(terms.costs)
         index, part = self._index, self._slice(terms.slot)
         user, weight = index.user[part], index.asked[part]
-        totals = [0] * (len(self.publishers) + 1)
+        totals = [0] * (len(self.layout) + 1)
         self._kept.append(totals)
         if not user.size:
             return totals
@@ -124,9 +125,7 @@ class ArrayAccounts:
         rows = np.repeat(sure, lengths)
         here = np.arange(part.start, part.stop)
         self._moved[here[rows]] = weight[rows] * terms.multiplier
-        sums = np.bincount(
-            index.publisher[part][rows], weights=weight[rows], minlength=len(self.publishers)
-        )
+        sums = np.bincount(index.cell[part][rows], weights=weight[rows], minlength=len(self.layout))
         for column, total in enumerate(sums):
             totals[column] += int(total)
         for place in np.flatnonzero(~sure):
@@ -142,9 +141,9 @@ class ArrayAccounts:
         if user not in self._exact:
             self._exact[user] = self._account(user, terms.slot)
         account = self._exact[user]
-        columns = [int(column) for column in self._index.publisher[mine]]
+        columns = [int(column) for column in self._index.cell[mine]]
         asked = dict(zip(columns, map(int, self._index.asked[mine]), strict=True))
-        kept = admit(account, asked, len(self.publishers), terms)
+        kept = admit(account, asked, len(self.layout), terms)
         for column, weight in kept.items():
             totals[column] += weight
         self._moved[mine] = [account.moved.get((terms.slot, column), 0) for column in columns]
@@ -154,7 +153,7 @@ class ArrayAccounts:
         """The exact books of a user of whom nothing was cut so far."""
         account = Account()
         for place in self._cells_of(user, before_slot - 1):
-            slot, column = int(self._index.slot[place]), int(self._index.publisher[place])
+            slot, column = int(self._index.slot[place]), int(self._index.cell[place])
             move, costs = int(self._moved[place]), self._costs[slot - 1]
             earlier = sum(costs[s - 1] * account.moved.get((s, column), 0) for s in range(1, slot))
             account.spent += move * (2 * earlier + costs[-1] * move)
@@ -164,7 +163,7 @@ class ArrayAccounts:
     def _exact_need(self, user: int) -> int:
         need, asked = 0, dict[tuple[int, int], int]()
         for place in self._cells_of(user, len(self._costs)):
-            slot, column = int(self._index.slot[place]), int(self._index.publisher[place])
+            slot, column = int(self._index.slot[place]), int(self._index.cell[place])
             weight, costs = int(self._index.asked[place]), self._costs[slot - 1]
             earlier = sum(costs[s - 1] * asked.get((s, column), 0) for s in range(1, slot))
             need += weight * (2 * earlier + costs[-1] * weight)
@@ -196,7 +195,7 @@ class ArrayAccounts:
         np.minimum(self._need, float(LARGEST_NEED), out=self._need)
 
     def _before(self, costs: Sequence[int], part: slice, values: Integers) -> Reals:
-        """sum over s < t of G_ts times what stands at the earlier cells of user and publisher."""
+        """sum over s < t of G_ts times what stands at the earlier places of user and cell."""
         index = self._index
         links = slice(int(index.first_link[part.start]), int(index.first_link[part.stop]))
         earlier = index.earlier[links]

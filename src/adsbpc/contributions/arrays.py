@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adsbpc.contributions.interface import (
-    L2_PARTS,
     Integers,
     check_bound,
     check_edges,
     check_slot,
 )
 from adsbpc.errors import ContributionError
+from adsbpc.model.layout import Layout
 
 _EXACT_IN_DOUBLE = 2**53
 
 
 class ArrayContributions:
-    """Rows (user, slot, publisher, weight), a user's rows of one slot in time order.
+    """Rows (user, slot, cell, weight), a user's rows of one slot in time order.
 
     Sorted by slot and user once; every question is then a pass over one slot's slice.
     """
@@ -30,44 +29,43 @@ class ArrayContributions:
         self,
         users: ArrayLike,
         slot_numbers: ArrayLike,
-        publisher_indices: ArrayLike,
+        cell_indices: ArrayLike,
         weights: ArrayLike,
         slots: int,
-        publishers: tuple[str, ...],
+        layout: Layout,
     ) -> None:
         user = np.asarray(users)
         slot = np.asarray(slot_numbers, dtype=np.int64)
-        publisher = np.asarray(publisher_indices, dtype=np.int64)
+        cell = np.asarray(cell_indices, dtype=np.int64)
         weight = np.asarray(weights, dtype=np.int64)
-        if not user.shape == slot.shape == publisher.shape == weight.shape:
+        if not user.shape == slot.shape == cell.shape == weight.shape:
             raise ContributionError(
-                "the arrays of users, slots, publishers and weights differ in length"
+                "the arrays of users, slots, cells and weights differ in length"
             )
         if slot.size and (slot.min() < 1 or slot.max() > slots):
             raise ContributionError(
                 f"slots run from {slot.min()} to {slot.max()}: expected 1..{slots}"
             )
-        if slot.size and (publisher.min() < 0 or publisher.max() >= len(publishers)):
+        if slot.size and (cell.min() < 0 or cell.max() >= len(layout)):
             raise ContributionError(
-                f"publisher indices run from {publisher.min()} to {publisher.max()}: "
-                f"expected 0..{len(publishers) - 1}"
+                f"cell indices run from {cell.min()} to {cell.max()}: expected 0..{len(layout) - 1}"
             )
         if slot.size and weight.min() < 0:
             raise ContributionError(f"the smallest weight is {weight.min()}: expected none below 0")
         if float(weight.sum(dtype=np.float64)) >= _EXACT_IN_DOUBLE:
             raise ContributionError("the weights add up to 2**53 or more: use a coarser grid")
         self.slots = slots
-        self.publishers = publishers
+        self.layout = layout
         codes = np.unique(user, return_inverse=True)[1]
         order = np.lexsort((codes, slot))
-        self._user, self._publisher, self._weight = codes[order], publisher[order], weight[order]
+        self._user, self._cell, self._weight = codes[order], cell[order], weight[order]
         self._slot = slot[order]
         self._edges = np.searchsorted(self._slot, np.arange(1, slots + 2))
 
     def _of_slot(self, slot: int) -> tuple[Integers, Integers, Integers]:
         check_slot(slot, self.slots)
         part = slice(self._edges[slot - 1], self._edges[slot])
-        return self._user[part], self._publisher[part], self._weight[part]
+        return self._user[part], self._cell[part], self._weight[part]
 
     def user_totals(self, slot: int) -> Integers:
         """What each user with rows in a slot contributes."""
@@ -86,45 +84,20 @@ class ArrayContributions:
         return int(np.count_nonzero(self.user_totals(slot) > bound))
 
     def totals(self, slot: int, bound: int | None = None) -> Integers:
-        user, publisher, weight = self._of_slot(slot)
+        user, cell, weight = self._of_slot(slot)
         if bound is not None:
             check_bound(bound)
             weight = _keep_first(user, weight, bound)
-        return self._sum(publisher, weight)
-
-    def totals_l2(self, slot: int, bound: int) -> Integers:
-        check_bound(bound)
-        user, publisher, weight = self._of_slot(slot)
-        if not user.size:
-            return self._sum(publisher, weight)
-        cell_keys, cell_of_row = np.unique(
-            user * len(self.publishers) + publisher, return_inverse=True
-        )
-        cells = np.bincount(cell_of_row, weights=weight).astype(np.int64)
-        owner = cell_keys // len(self.publishers)
-        starts = _starts(owner)
-        position = np.cumsum(np.r_[False, owner[1:] != owner[:-1]])
-        norms = np.sqrt(np.add.reduceat(cells.astype(np.float64) ** 2, starts))
-        parts = np.full(starts.size, L2_PARTS, dtype=np.int64)
-        # Floating point finds who may be above the bound; Python's integers settle each of them.
-        suspects = norms > bound * (1 - 1e-9)
-        if suspects.any():
-            rows = suspects[position]
-            squared = np.add.reduceat(cells[rows].astype(object) ** 2, _starts(owner[rows]))
-            parts[suspects] = [_parts(int(norm), int(bound)) for norm in squared]
-        # cells * parts // L2_PARTS, without a product that could leave 64 bits
-        mine = parts[position]
-        kept = cells // L2_PARTS * mine + cells % L2_PARTS * mine // L2_PARTS
-        return self._sum(cell_keys % len(self.publishers), kept)
+        return self._sum(cell, weight)
 
     def totals_lifetime(self, bound: int) -> Integers:
         check_bound(bound)
         by_user = np.argsort(self._user, kind="stable")
         kept = np.empty_like(self._weight)
         kept[by_user] = _keep_first(self._user[by_user], self._weight[by_user], bound)
-        cell = (self._slot - 1) * len(self.publishers) + self._publisher
-        flat = np.bincount(cell, weights=kept, minlength=self.slots * len(self.publishers))
-        return flat.astype(np.int64).reshape(self.slots, len(self.publishers))
+        place = (self._slot - 1) * len(self.layout) + self._cell
+        flat = np.bincount(place, weights=kept, minlength=self.slots * len(self.layout))
+        return flat.astype(np.int64).reshape(self.slots, len(self.layout))
 
     def users_above_lifetime(self, slot: int, bound: int) -> int:
         """Users who contribute more than the bound from the first slot to this one."""
@@ -135,21 +108,21 @@ class ArrayContributions:
         return int(np.count_nonzero(sums > bound))
 
     def cells(self) -> tuple[Integers, Integers, Integers, Integers]:
-        """Slot, user, publisher and weight of every cell above 0, in that order; users are
-        numbered from 0."""
+        """Slot, user, cell and weight of what is above 0, in that order; users are numbered from
+        0."""
         if not self._user.size:
-            return self._slot, self._user, self._publisher, self._weight
-        users, publishers = int(self._user.max()) + 1, len(self.publishers)
-        key = (self._slot * users + self._user) * publishers + self._publisher
+            return self._slot, self._user, self._cell, self._weight
+        users, cells = int(self._user.max()) + 1, len(self.layout)
+        key = (self._slot * users + self._user) * cells + self._cell
         order = np.argsort(key, kind="stable")
         begins = _starts(key[order])
         weight = np.add.reduceat(self._weight[order], begins)
         rows = order[begins][weight > 0]
-        return self._slot[rows], self._user[rows], self._publisher[rows], weight[weight > 0]
+        return self._slot[rows], self._user[rows], self._cell[rows], weight[weight > 0]
 
-    def _sum(self, publisher: Integers, weight: Integers) -> Integers:
+    def _sum(self, cell: Integers, weight: Integers) -> Integers:
         # Sums of doubles are exact below 2**53, which the constructor made sure of.
-        summed = np.bincount(publisher, weights=weight, minlength=len(self.publishers))
+        summed = np.bincount(cell, weights=weight, minlength=len(self.layout))
         return summed.astype(np.int64)
 
 
@@ -170,10 +143,3 @@ def _keep_first(user: Integers, weight: Integers, bound: int) -> Integers:
     earlier -= np.repeat(earlier[starts], lengths)
     kept: Integers = np.clip(bound - earlier, 0, weight)
     return kept
-
-
-def _parts(squared: int, bound: int) -> int:
-    """The largest number of L2 parts that brings a squared norm within the squared bound."""
-    if squared <= bound * bound:
-        return L2_PARTS
-    return isqrt((bound * L2_PARTS) ** 2 // squared)

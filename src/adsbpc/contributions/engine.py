@@ -1,6 +1,6 @@
 """Contributions held by an engine: SQL over one slot at a time, aggregates to Python.
 
-Rows: user_id, slot, time_us, conversion_number, publisher_index, weight. They stand in a table or
+Rows: user_id, slot, time_us, conversion_number, cell_index, weight. They stand in a table or
 view of the engine; a Parquet dataset with a folder per slot keeps memory low, because each
 question reads one slot.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from adsbpc.contributions.interface import (
-    L2_PARTS,
     Integers,
     check_bound,
     check_edges,
@@ -22,16 +21,17 @@ from adsbpc.contributions.interface import (
 )
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
+from adsbpc.model.layout import Layout
 from adsbpc.model.spec import CampaignSpec
 
 _INSTANCES = counting(1)
 
-# Time order of a user's conversions; publishers of one conversion follow the public list.
-_TIME_ORDER = "time_us, conversion_number, publisher_index"
+# Time order of a user's conversions; cells of one conversion follow the layout.
+_TIME_ORDER = "time_us, conversion_number, cell_index"
 
 
 def contributions_sql(spec: CampaignSpec, credits: str) -> str:
-    """Credits to weights on the grid, a row per conversion and publisher of the public list.
+    """Credits to weights on the grid, a row per conversion and cell.
 
     For the metric `value` a conversion at or above the cap weighs 720,720 units and one below it
     proportionally less, rounded down: the same grid, and no weight above a conversion's units.
@@ -41,13 +41,13 @@ def contributions_sql(spec: CampaignSpec, credits: str) -> str:
         cap = f"CAST({spec.campaign.value_cap!r} AS DOUBLE)"
         weight = f"CAST(floor(units * (least(value, {cap}) / {cap})) AS BIGINT)"
     return f"""
-SELECT user_id, slot, time_us, conversion_number, publisher_index, {weight} AS weight
+SELECT user_id, slot, time_us, conversion_number, cell_index, {weight} AS weight
 FROM (
-  SELECT user_id, slot, time_us, conversion_number, publisher_index, value,
+  SELECT user_id, slot, time_us, conversion_number, publisher_index AS cell_index, value,
     CAST(sum(credit_units) AS BIGINT) AS units
   FROM {credits}
   GROUP BY user_id, slot, time_us, conversion_number, publisher_index, value
-) AS by_public_publisher
+) AS by_cell
 WHERE {weight} > 0"""
 
 
@@ -59,11 +59,9 @@ class EngineContributions:
     asks several questions about a slot and then moves on.
     """
 
-    def __init__(
-        self, engine: Engine, relation: str, slots: int, publishers: tuple[str, ...]
-    ) -> None:
+    def __init__(self, engine: Engine, relation: str, slots: int, layout: Layout) -> None:
         self.slots = slots
-        self.publishers = publishers
+        self.layout = layout
         self._engine = engine
         self._relation = relation
         # A name of its own: another instance's sums would let users pass the bound.
@@ -93,19 +91,18 @@ class EngineContributions:
         )
         self._current_slot = slot
 
-    def _per_publisher(self, found: list[tuple[Any, ...]]) -> Integers:
-        totals = np.zeros(len(self.publishers), dtype=np.int64)
-        for publisher_index, total in found:
-            totals[self._position(publisher_index)] = int(total)
+    def _per_cell(self, found: list[tuple[Any, ...]]) -> Integers:
+        totals = np.zeros(len(self.layout), dtype=np.int64)
+        for cell_index, total in found:
+            totals[self._position(cell_index)] = int(total)
         return totals
 
-    def _position(self, publisher_index: int) -> int:
-        if not 0 <= publisher_index < len(self.publishers):
+    def _position(self, cell_index: int) -> int:
+        if not 0 <= cell_index < len(self.layout):
             raise ContributionError(
-                f"publisher_index = {publisher_index}: the public list has indices 0 to "
-                f"{len(self.publishers) - 1}"
+                f"cell_index = {cell_index}: the layout has cells 0 to {len(self.layout) - 1}"
             )
-        return publisher_index
+        return cell_index
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         check_edges(edges)
@@ -134,10 +131,10 @@ class EngineContributions:
         check_slot(slot, self.slots)
         plain = self._engine.rows(
             "totals",
-            "SELECT publisher_index, CAST(sum(weight) AS BIGINT)"
-            f" FROM {self._rows_of(slot)} GROUP BY publisher_index",
+            "SELECT cell_index, CAST(sum(weight) AS BIGINT)"
+            f" FROM {self._rows_of(slot)} GROUP BY cell_index",
         )
-        totals = self._per_publisher(plain)
+        totals = self._per_cell(plain)
         if bound is None:
             return totals
         check_bound(bound)
@@ -147,76 +144,15 @@ class EngineContributions:
             "cut above bound",
             f"""
 WITH running AS (
-  SELECT publisher_index, weight, sum(weight) OVER (
+  SELECT cell_index, weight, sum(weight) OVER (
       PARTITION BY slot_rows.user_id ORDER BY {_TIME_ORDER}
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
   FROM {self._rows_of(slot)}
   JOIN {self._user_totals} AS users ON users.user_id = slot_rows.user_id
   WHERE users.total > {int(bound)}
 )
-SELECT publisher_index,
+SELECT cell_index,
   CAST(sum(weight - greatest(0, least(weight, {int(bound)} - (running - weight)))) AS BIGINT)
-FROM running GROUP BY publisher_index""",
+FROM running GROUP BY cell_index""",
         )
-        return totals - self._per_publisher(cut)
-
-    def totals_l2(self, slot: int, bound: int) -> Integers:
-        check_slot(slot, self.slots)
-        check_bound(bound)
-        # `guess` comes from floating point and may be off by one; `fits` settles it in integers.
-        limit = (int(bound) * L2_PARTS) ** 2
-        found = self._engine.rows(
-            "totals with L2 cap",
-            f"""
-WITH cells AS (
-  SELECT user_id, publisher_index, CAST(sum(weight) AS BIGINT) AS cell
-  FROM {self._rows_of(slot)} GROUP BY user_id, publisher_index
-),
-norms AS (
-  SELECT user_id, sum(wide(cell) * wide(cell)) AS squared FROM cells GROUP BY user_id
-),
-guessed AS (
-  SELECT user_id, squared,
-    least({L2_PARTS}, CAST(floor({int(bound) * L2_PARTS}
-      / sqrt(CAST(squared AS DOUBLE))) AS BIGINT)) AS guess
-  FROM norms
-),
-scaled AS (
-  SELECT user_id, CASE
-    WHEN squared <= wide({int(bound)}) * wide({int(bound)}) THEN {L2_PARTS}
-    WHEN {_fits("guess + 1", limit)} THEN guess + 1
-    WHEN {_fits("guess", limit)} THEN guess
-    ELSE guess - 1 END AS parts
-  FROM guessed
-)
-SELECT publisher_index,
-  CAST(sum(whole_div(cell, {L2_PARTS}) * parts + whole_div(cell % {L2_PARTS} * parts, {L2_PARTS}))
-    AS BIGINT)
-FROM cells JOIN scaled ON scaled.user_id = cells.user_id GROUP BY publisher_index""",
-        )
-        return self._per_publisher(found)
-
-    def totals_lifetime(self, bound: int) -> Integers:
-        check_bound(bound)
-        found = self._engine.rows(
-            "totals with lifetime cap",
-            f"""
-WITH running AS (
-  SELECT slot, publisher_index, weight, sum(weight) OVER (
-      PARTITION BY user_id ORDER BY slot, {_TIME_ORDER}
-      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
-  FROM {self._relation} WHERE weight > 0
-)
-SELECT slot, publisher_index,
-  CAST(sum(greatest(0, least(weight, {int(bound)} - (running - weight)))) AS BIGINT)
-FROM running GROUP BY slot, publisher_index""",
-        )
-        totals = np.zeros((self.slots, len(self.publishers)), dtype=np.int64)
-        for slot, publisher_index, total in found:
-            check_slot(slot, self.slots)
-            totals[slot - 1, self._position(publisher_index)] = total
-        return totals
-
-
-def _fits(parts: str, limit: int) -> str:
-    return f"wide({parts}) * wide({parts}) * squared <= wide({limit})"
+        return totals - self._per_cell(cut)

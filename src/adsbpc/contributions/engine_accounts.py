@@ -1,8 +1,8 @@
 """Personal budgets on an engine: the filter in SQL, with books in Parquet.
 
 The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
-each user and publisher of the slot: slot, cell (the user's number times 4096, plus the index of
-the publisher), asked, moved. `cut` has what was counted of the users of whom something was cut,
+each user and cell of the slot: slot, cell (the user's number times 4096, plus the index of the
+cell), asked, moved. `cut` has what was counted of the users of whom something was cut,
 and what that cost. `users` has a row for everybody so far: number, need, spent, the latter two in
 halves. A release reads the users of the last slot and the rest of all earlier ones, and writes its
 own; whether they count is for the ledger to say.
@@ -28,6 +28,7 @@ from adsbpc.contributions.filter_sql import (
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError, PrivacyError
+from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import LARGEST_CELL, MOST_COLUMNS, PARTS, Terms
 
 _INSTANCES = counting(1)
@@ -53,19 +54,19 @@ class EngineAccounts:
         engine: Engine,
         relation: str,
         slots: int,
-        publishers: tuple[str, ...],
+        layout: Layout,
         books: Books,
     ) -> None:
         self.slots = slots
-        self.publishers = publishers
+        self.layout = layout
         self._engine = engine
         self._relation = relation
         self._books = books
         self._slot = len(books.earlier) + 1
         check_slot(self._slot, slots)
-        if len(publishers) >= MOST_COLUMNS:
+        if len(layout) >= MOST_COLUMNS:
             raise ContributionError(
-                f"{len(publishers)} publishers: personal budgets take fewer than {MOST_COLUMNS}. "
+                f"{len(layout)} cells: personal budgets take fewer than {MOST_COLUMNS}. "
                 'Count small ones under "other", or take mechanism = "adsbpc"'
             )
         self._prefix = f"books_{next(_INSTANCES)}"
@@ -107,7 +108,7 @@ class EngineAccounts:
         self._count_what_was_cut(terms, terms.cut_multiplier)
         self._check(terms)
         self._write(terms)
-        cut_column = len(self.publishers)
+        cut_column = len(self.layout)
         found = self._engine.rows(
             "totals of what is kept",
             f"""
@@ -200,26 +201,26 @@ FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = mo
         self._table(
             "asked_by_name",
             f"""
-SELECT number, newcomer, publisher_index,
+SELECT number, newcomer, cell_index,
   CAST(least(sum(weight), {LARGEST_CELL}) AS BIGINT) AS asked
 FROM (
-  SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, publisher_index, weight
+  SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, cell_index, weight
   FROM (
-    SELECT CAST(user_id AS STRING) AS user_id, publisher_index, weight
+    SELECT CAST(user_id AS STRING) AS user_id, cell_index, weight
     FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
   ) AS now
   LEFT JOIN {self._name("names_before")} AS names ON names.user_id = now.user_id
 ) AS named
-GROUP BY number, newcomer, publisher_index""",
+GROUP BY number, newcomer, cell_index""",
         )
         ((least, most),) = self._engine.rows(
             "places",
-            f"SELECT min(publisher_index), max(publisher_index) FROM {self._name('asked_by_name')}",
+            f"SELECT min(cell_index), max(cell_index) FROM {self._name('asked_by_name')}",
         )
-        if most is not None and not 0 <= least <= most < len(self.publishers):
+        if most is not None and not 0 <= least <= most < len(self.layout):
             raise ContributionError(
-                f"publisher_index = {least if least < 0 else most}: the public list has indices 0 "
-                f"to {len(self.publishers) - 1}"
+                f"cell_index = {least if least < 0 else most}: the layout has cells 0 "
+                f"to {len(self.layout) - 1}"
             )
         ((known,),) = self._engine.rows(
             "count names", f"SELECT count(*) FROM {self._name('names_before')}"
@@ -236,10 +237,10 @@ FROM (
         self._table(
             "asked",
             f"""
-SELECT number * {MOST_COLUMNS} + publisher_index AS cell, asked
+SELECT number * {MOST_COLUMNS} + cell_index AS cell, asked
 FROM {self._name("asked_by_name")} WHERE number IS NOT NULL
 UNION ALL
-SELECT names.number * {MOST_COLUMNS} + publisher_index AS cell, asked
+SELECT names.number * {MOST_COLUMNS} + cell_index AS cell, asked
 FROM {self._name("asked_by_name")} AS asked
 JOIN {self._name("names_new")} AS names ON names.user_id = asked.newcomer""",
         )

@@ -1,7 +1,7 @@
 """What mechanisms may ask of contributions, whatever holds them.
 
 A contribution is an integer weight on the grid (720,720 units are one conversion) of one user, at
-one slot, for one publisher. Rows of a user in a slot are ordered by the time of the conversion.
+one slot, for one cell. Rows of a user in a slot are ordered by the time of the conversion.
 
 Every answer is an aggregate without noise: it is private data until a mechanism has noised it.
 """
@@ -16,25 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.errors import ContributionError
+from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import Terms
 
 Integers = NDArray[np.int64]
 
-# A user's vector is scaled to its L2 bound by a whole number of these parts.
-L2_PARTS = 2**20
-
 # Some six million conversions; squares of what a bound allows stay within 128 bits.
 LARGEST_BOUND = 2**42
 
-# Larger needs count as this one, some ten million conversions at one publisher on one slot.
+# Larger needs count as this one, some ten million conversions in one cell on one slot.
 LARGEST_NEED = 2**106 - 1
 
 
 class Contributions(Protocol):
-    """Slots are numbered 1..slots; totals have one entry for each of `publishers`, zeros too."""
+    """Slots are numbered 1..slots; totals have one entry for each cell of the layout, zeros too."""
 
     slots: int
-    publishers: tuple[str, ...]
+    layout: Layout
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         """Users by their contribution in a slot: entry i counts edges[i-1] < c <= edges[i], the
@@ -44,16 +42,8 @@ class Contributions(Protocol):
         """Users who contribute more than the bound in a slot."""
 
     def totals(self, slot: int, bound: int | None = None) -> Integers:
-        """Weight per publisher. With a bound, each user's first conversions in time order are
+        """Weight per cell. With a bound, each user's first conversions in time order are
         kept up to exactly the bound, the crossing one in part."""
-
-    def totals_l2(self, slot: int, bound: int) -> Integers:
-        """Weight per publisher with each user's vector over publishers scaled down to an L2 norm
-        of at most the bound, entries rounded down."""
-
-    def totals_lifetime(self, bound: int) -> Integers:
-        """Weight per slot and publisher with each user's first conversions over all slots kept up
-        to exactly the bound."""
 
 
 class Accounts(Protocol):
@@ -63,7 +53,7 @@ class Accounts(Protocol):
     """
 
     slots: int
-    publishers: tuple[str, ...]
+    layout: Layout
 
     def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
         """Users by need: the cost that everything they asked for so far would have with
@@ -71,7 +61,7 @@ class Accounts(Protocol):
         need <= edges[i], and one more entry counts what is above the last edge."""
 
     def admit(self, terms: Terms) -> list[int]:
-        """Weight per publisher that the filter keeps of the slot, and last what it cut, as far as
+        """Weight per cell that the filter keeps of the slot, and last what it cut, as far as
         the filter lets that be counted."""
 
 

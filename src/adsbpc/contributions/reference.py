@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import isqrt
 
-from adsbpc.contributions.interface import L2_PARTS, LARGEST_NEED
+from adsbpc.contributions.interface import LARGEST_NEED
+from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import LARGEST_CELL, Account, Terms, admit
 
 
 @dataclass(frozen=True)
 class Row:
-    """One conversion's weight for one publisher; a user's rows come in time order."""
+    """One conversion's weight for one cell; a user's rows come in time order."""
 
     user: str
     slot: int
-    publisher: int
+    cell: int
     weight: int
 
 
@@ -52,37 +52,19 @@ def _keep_first(mine: list[Row], bound: int | None) -> list[tuple[Row, int]]:
     return kept
 
 
-def totals(rows: Iterable[Row], slot: int, publishers: int, bound: int | None = None) -> list[int]:
-    sums = [0] * publishers
+def totals(rows: Iterable[Row], slot: int, cells: int, bound: int | None = None) -> list[int]:
+    sums = [0] * cells
     for mine in _of_user(rows, slot):
         for row, weight in _keep_first(mine, bound):
-            sums[row.publisher] += weight
+            sums[row.cell] += weight
     return sums
 
 
-def totals_l2(rows: Iterable[Row], slot: int, publishers: int, bound: int) -> list[int]:
-    sums = [0] * publishers
-    for mine in _of_user(rows, slot):
-        cells = [0] * publishers
-        for row in mine:
-            cells[row.publisher] += row.weight
-        squared = sum(cell**2 for cell in cells)
-        parts = L2_PARTS
-        if squared > bound**2:
-            # The largest whole number of parts with parts**2 * squared <= (bound * L2_PARTS)**2.
-            parts = isqrt((bound * L2_PARTS) ** 2 // squared)
-        for publisher, cell in enumerate(cells):
-            sums[publisher] += cell * parts // L2_PARTS
-    return sums
-
-
-def totals_lifetime(
-    rows: Iterable[Row], slots: int, publishers: int, bound: int
-) -> list[list[int]]:
-    sums = [[0] * publishers for _ in range(slots)]
+def totals_lifetime(rows: Iterable[Row], slots: int, cells: int, bound: int) -> list[list[int]]:
+    sums = [[0] * cells for _ in range(slots)]
     for mine in _of_user(rows, None):
         for row, weight in _keep_first(sorted(mine, key=lambda row: row.slot), bound):
-            sums[row.slot - 1][row.publisher] += weight
+            sums[row.slot - 1][row.cell] += weight
     return sums
 
 
@@ -96,8 +78,8 @@ class _User:
 class ReferenceAccounts:
     """Personal budgets, one user at a time, with Python's integers."""
 
-    def __init__(self, rows: Iterable[Row], slots: int, publishers: tuple[str, ...]) -> None:
-        self.slots, self.publishers = slots, publishers
+    def __init__(self, rows: Iterable[Row], slots: int, layout: Layout) -> None:
+        self.slots, self.layout = slots, layout
         self.users: dict[str, _User] = defaultdict(_User)
         self._rows = list(rows)
         self._slot = 0
@@ -108,13 +90,13 @@ class ReferenceAccounts:
         self._slot = len(costs)
         for row in self._rows:
             if row.slot == self._slot and row.weight > 0:
-                asked, cell = self.users[row.user].asked, (row.slot, row.publisher)
-                asked[cell] = min(asked.get(cell, 0) + row.weight, LARGEST_CELL)
+                asked, place = self.users[row.user].asked, (row.slot, row.cell)
+                asked[place] = min(asked.get(place, 0) + row.weight, LARGEST_CELL)
         for user in self.users.values():
-            for (slot, publisher), weight in user.asked.items():
+            for (slot, cell), weight in user.asked.items():
                 if slot == self._slot:
                     before = sum(
-                        costs[s - 1] * user.asked.get((s, publisher), 0) for s in range(1, slot)
+                        costs[s - 1] * user.asked.get((s, cell), 0) for s in range(1, slot)
                     )
                     user.need += 2 * weight * before + costs[-1] * weight**2
             user.need = min(user.need, LARGEST_NEED)
@@ -128,9 +110,9 @@ class ReferenceAccounts:
 
     def admit(self, terms: Terms) -> list[int]:
         self._open(terms.costs)
-        totals = [0] * (len(self.publishers) + 1)
+        totals = [0] * (len(self.layout) + 1)
         for user in self.users.values():
             mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
-            for column, weight in admit(user.account, mine, len(self.publishers), terms).items():
+            for column, weight in admit(user.account, mine, len(self.layout), terms).items():
                 totals[column] += weight
         return totals

@@ -71,8 +71,8 @@ class Prepared:
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
-        self.slots, self.publishers = dataset.slots, dataset.publishers
         self._contributions: ArrayContributions = dataset.contributions
+        self.slots, self.layout = dataset.slots, self._contributions.layout
         self._totals: dict[tuple[int, int | None], Integers] = {}
         self._histograms: dict[tuple[int, tuple[int, ...]], Integers] = {}
         self._lifetime: dict[int, Integers] = {}
@@ -101,9 +101,6 @@ class Prepared:
         """What each user of a slot contributes, in ascending order."""
         self.users_above(slot, 0)
         return self._sorted[slot]
-
-    def totals_l2(self, slot: int, bound: int) -> Integers:
-        return self._contributions.totals_l2(slot, bound)
 
     def totals_lifetime(self, bound: int) -> Integers:
         if bound not in self._lifetime:

@@ -102,7 +102,7 @@ def compute(run: Run) -> dict[str, Any]:
         **described,
         "label": data.dataset.label,
         "gs": data.dataset.largest_user,
-        "publishers": len(data.publishers),
+        "publishers": len(data.layout),
         **asdict(scores_of(outcome, data, setting)),
         "seconds": seconds,
     }

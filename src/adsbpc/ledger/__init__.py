@@ -7,7 +7,6 @@ from adsbpc.ledger.records import (
     Head,
     Opening,
     ScopeRecord,
-    StoredPlan,
     Verification,
 )
 
@@ -21,6 +20,5 @@ __all__ = [
     "MarkTable",
     "Opening",
     "ScopeRecord",
-    "StoredPlan",
     "Verification",
 ]

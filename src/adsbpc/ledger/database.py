@@ -57,7 +57,7 @@ class Schema:
 LEDGER = Schema(
     noun="ledger",
     key="[ledger] location",
-    versions=("0001", "0002"),
+    versions=("0001", "0002", "0003"),
     version_table="adsbpc_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=LedgerError,
@@ -105,11 +105,19 @@ class Database:
         return None
 
     def exists(self) -> bool:
-        """Whether a ledger stands there already."""
+        """Whether it stands there already. One of an older schema is brought up to date."""
         if self.file is not None and not self.file.exists():
             return False
         with self._explained(), self._engine.begin() as connection:
-            return self._known(self._version(connection)) is not None
+            version = self._known(self._version(connection))
+        if version not in (None, self._schema.versions[-1]):
+            self.bring_up_to_date()
+        return version is not None
+
+    @property
+    def schema_version(self) -> str:
+        """What this version of the program writes."""
+        return self._schema.versions[-1]
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -7,14 +7,16 @@
     state                          what the slot adds to the mechanism's state, with a nonce: SECRET
     release                        what was published, byte for byte
 
-Rows are only ever added.
+Rows are only ever added. `format` says how a row is sealed, so that later versions can add columns
+and still follow the chain from its first entry.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -28,6 +30,8 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+
+from adsbpc.model.formats import format_of
 
 metadata = MetaData()
 
@@ -45,6 +49,7 @@ entries = Table(
     Column("body_hash", String(64), nullable=False),
     Column("recorded_at", String(40), nullable=False),
     Column("hash", String(64), nullable=False),
+    Column("format", Integer, nullable=False),
     PrimaryKeyConstraint("scope", "position"),
     # One limit per scope, one promise per campaign, one release per slot, whoever races.
     UniqueConstraint("scope", "campaign", "slot", "kind", "part", name="adsbpc_entries_once"),
@@ -52,9 +57,25 @@ entries = Table(
 )
 
 
+ENTRY_FORMAT: Final = 2
+_FIRST_FIELDS: Final = (
+    "scope",
+    "position",
+    "kind",
+    "campaign",
+    "slot",
+    "part",
+    "pico_rho",
+    "body_hash",
+    "recorded_at",
+)
+# What each format seals. The first sealed a list of values, later ones an object by name.
+_SEALED_FIELDS: Final = {1: _FIRST_FIELDS, 2: (*_FIRST_FIELDS, "format")}
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A row without its body and its own hash, in the order of the columns.
+    """A row without its body and its own hash.
 
     The hash of the body stands for it, so that the chain of a long ledger can be followed without
     reading everything that was ever released.
@@ -69,14 +90,20 @@ class Entry:
     pico_rho: int
     body_hash: str
     recorded_at: str
+    format: int = ENTRY_FORMAT
 
     def sealed(self, previous: str) -> str:
         """Hash of this entry and the hash before it: changing any entry changes all that follow."""
+        known = format_of(vars(self), ENTRY_FORMAT)
+        sealed = {name: getattr(self, name) for name in _SEALED_FIELDS[known]}
+        content: Any = {**sealed, "previous": previous}
+        if known == 1:
+            content = [previous, *sealed.values()]
         # A damaged file may hold bytes where a text was; they are not what was written.
-        fields = json.dumps(
-            [previous, *astuple(self)], ensure_ascii=False, separators=(",", ":"), default=repr
+        text = json.dumps(
+            content, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=repr
         )
-        return sha256(fields.encode()).hexdigest()
+        return sha256(text.encode()).hexdigest()
 
 
 def hash_of(body: object) -> str:

@@ -25,7 +25,7 @@ from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.provenance import carrying_text, is_committed, is_sealed
 from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
-from adsbpc.ledger.seal import broken_seal, write_seal
+from adsbpc.ledger.seal import Extent, broken_seal, write_seal
 from adsbpc.model import Budget, Guarantee, Release
 
 # The only source of noise that a release may come from: OpenDP over the system's randomness.
@@ -85,8 +85,9 @@ class Ledger:
         """SECRET: what each slot after one added to the mechanism's state, in order."""
         found = [rows.content_of(row) for row in self._rows(scope, campaign, "state", after)]
         for step in found:
-            # Of the entry, not of the step; earlier versions wrote none.
+            # Of the entry, not of the step; earlier versions wrote neither.
             step.pop("nonce", None)
+            step.pop("format", None)
         return found
 
     def entries(self, scope: str) -> Iterator[dict[str, Any]]:
@@ -218,7 +219,9 @@ class Ledger:
                 )  # fmt: skip
             # Hashes of entries are published: without a nonce, secrets of which there are few
             # could be guessed and compared.
-            state = json.dumps({**step, "nonce": secrets.token_hex(32)})
+            state = json.dumps(
+                {"format": rows.STATE_FORMAT, **step, "nonce": secrets.token_hex(32)}
+            )
             rows.append(connection, scope, "state", campaign=campaign, slot=slot, body=state)
             text = text_of(connection)
             rows.append(connection, scope, "release", campaign=campaign, slot=slot, body=text)
@@ -234,7 +237,7 @@ class Ledger:
         found = self._follow(scope, bodies=True)
         file = self._database.file
         if found.problem is None and file is not None:
-            found = replace(found, problem=broken_seal(file, self._size()))
+            found = replace(found, problem=broken_seal(file, self._extent()))
         return found
 
     def check_chain(self, scope: str) -> None:
@@ -266,7 +269,7 @@ class Ledger:
                     previous = sealed
                     limit += entry.pico_rho if entry.kind == "scope" else 0
                     spent += entry.pico_rho if entry.kind == "charge" else 0
-        except LedgerError as error:
+        except (LedgerError, ValueError) as error:
             return Verification(count, previous, str(error))
         if spent > limit:
             return Verification(count, previous, f"{spent} pico-rho were charged, above {limit}")
@@ -277,8 +280,9 @@ class Ledger:
         # What was released is released: a seal that cannot be written is left as it is.
         with suppress(LedgerError):
             if self._database.file is not None and self.exists():
-                write_seal(self._database.file, self._size())
+                write_seal(self._database.file, self._extent())
 
-    def _size(self) -> int:
+    def _extent(self) -> Extent:
         with self._database.reading() as connection:
-            return connection.execute(select(func.count()).select_from(entries)).scalar_one()
+            size = connection.execute(select(func.count()).select_from(entries)).scalar_one()
+        return Extent(size, self._database.schema_version)

@@ -20,6 +20,7 @@ from adsbpc.errors import LedgerError
 from adsbpc.ledger.database import Database, Schema
 from adsbpc.ledger.durable import not_written, write_durably
 from adsbpc.ledger.records import Head
+from adsbpc.model.formats import format_of
 
 _FORMAT = 2
 
@@ -84,10 +85,8 @@ class Mark:
     def from_text(cls, text: str) -> Mark:
         content: dict[str, Any] = json.loads(text)
         scope, head = str(content["scope"]), Head(int(content["position"]), str(content["hash"]))
-        if "format" not in content:
+        if format_of(content, _FORMAT) == 1:
             return cls(scope, head)
-        if content["format"] != _FORMAT:
-            raise ValueError(f"format {content['format']!r}, and this adsbpc knows {_FORMAT}")
         campaigns = {str(name): tuple(hashes) for name, hashes in content["campaigns"].items()}
         return cls(scope, head, str(content["identity"]), int(content["pico_rho"]), campaigns)
 

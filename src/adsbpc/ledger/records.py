@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from adsbpc.model import PICO_RHO, Guarantee
+from adsbpc.model import PICO_RHO, Guarantee, StoredPlan
 
 
 @dataclass(frozen=True)
@@ -16,18 +16,6 @@ class ScopeRecord:
     limit_pico_rho: int
     adjacency: str
     identity: str
-
-
-@dataclass(frozen=True)
-class StoredPlan:
-    """The parts of a plan that another version of a solver might not find again. Personal budgets
-    have a strategy, and an allowance to start with where an earlier campaign gave one. `fit` has
-    the parameters of an attribution model that the campaign file declared public."""
-
-    slot_pico_rho: tuple[int, ...]
-    strategy: tuple[tuple[int, ...], ...] = ()
-    start: float | None = None
-    fit: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,13 @@ from sqlalchemy import Connection, Row, Select, func, insert, select
 from adsbpc.errors import BudgetError, LedgerError
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, StoredPlan
-from adsbpc.model import PICO_RHO, Budget, Guarantee, Release
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord
+from adsbpc.model import PICO_RHO, Budget, Guarantee, Release, StoredPlan
+from adsbpc.model.formats import format_of
+
+# Of the bodies of campaigns and states; earlier versions wrote no number and the same otherwise.
+PLAN_FORMAT, STATE_FORMAT = 1, 1
+_BODY_FORMATS = {"campaign": PLAN_FORMAT, "state": STATE_FORMAT}
 
 
 def entries_of(scope: str, kind: str, *columns: Any) -> Select[Any]:
@@ -50,6 +55,12 @@ def content_of(row: Row[Any]) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict):
         raise LedgerError("an entry of the ledger cannot be read. Run adsbpc status --verify")
+    try:
+        format_of(content, _BODY_FORMATS.get(row.kind, 1))
+    except ValueError as error:
+        raise LedgerError(
+            f"the entry {row.position} of the ledger ({row.kind}) has {error}"
+        ) from None
     return content
 
 
@@ -170,7 +181,7 @@ def open_campaign(connection: Connection, opening: Opening) -> None:
             "nonce": uuid4().hex,
         }
         append(connection, scope, "scope", pico_rho=opening.limit, body=json.dumps(terms))
-    body = {"promise": opening.promise, **asdict(opening.plan)}
+    body = {"format": PLAN_FORMAT, "promise": opening.promise, **asdict(opening.plan)}
     append(
         connection, scope, "campaign",
         campaign=opening.campaign, pico_rho=opening.reserved, body=json.dumps(body),

@@ -1,7 +1,8 @@
 """A hash of the whole SQLite file, kept beside it: finds damage that touches no entry.
 
 Most of a database file is room that holds nothing, where the chain of entries sees no flipped bit.
-The seal belongs to a number of entries; after a crash it is older than the file and says nothing.
+The seal belongs to a number of entries in a schema; after a crash or a migration it is older than
+the file and says nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -19,22 +21,31 @@ def seal_of(file: Path) -> Path:
     return file.with_name(f"{file.name}.seal")
 
 
-def write_seal(file: Path, entries: int) -> None:
+@dataclass(frozen=True)
+class Extent:
+    """How much a file holds, by which its seal is known to be of this file."""
+
+    entries: int
+    schema: str
+
+
+def write_seal(file: Path, extent: Extent) -> None:
     """Seal a file that has grown. One that has not is left: sealing it again would hide damage."""
     seal = seal_of(file)
     # A disk that is full leaves the old seal, which says nothing about a file that has grown.
     with suppress(OSError):
-        if _being_written(file) or _sealed(file).get("entries") == entries:
+        if _being_written(file) or _is_of(_sealed(file), extent):
             return
         unfinished = seal.with_name(f".{seal.name}.{uuid4().hex}.unfinished")
-        unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
+        content = {**asdict(extent), "sha256": _digest(file)}
+        unfinished.write_text(json.dumps(content) + "\n")
         os.replace(unfinished, seal)
 
 
-def broken_seal(file: Path, entries: int) -> str | None:
-    """What is wrong, if the file is not as it was when it was sealed with as many entries."""
+def broken_seal(file: Path, extent: Extent) -> str | None:
+    """What is wrong, if the file is not as it was when it was sealed with as much in it."""
     sealed = _sealed(file)
-    if sealed.get("entries") != entries or _being_written(file):
+    if not _is_of(sealed, extent) or _being_written(file):
         return None
     if sealed.get("sha256") == _digest(file):
         return None
@@ -50,6 +61,10 @@ def _sealed(file: Path) -> dict[str, Any]:
         content = json.loads(seal_of(file).read_text())
         return content if isinstance(content, dict) else {}
     return {}
+
+
+def _is_of(sealed: dict[str, Any], extent: Extent) -> bool:
+    return (sealed.get("entries"), sealed.get("schema")) == (extent.entries, extent.schema)
 
 
 def _being_written(file: Path) -> bool:

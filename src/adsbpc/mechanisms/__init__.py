@@ -1,16 +1,14 @@
 """Mechanisms: AdsBPC and personal budgets, planned from a campaign file and run slot by slot."""
 
-from adsbpc.mechanisms.adsbpc import AdsBPC, State
-from adsbpc.mechanisms.interface import FIT_PART, SlotRelease
+from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
+from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
 from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
-from adsbpc.mechanisms.personal_planning import planned_personal
+from adsbpc.mechanisms.personal_planning import plan_personal
 from adsbpc.mechanisms.planning import (
-    Mechanism,
-    expected_errors,
     fit_rho,
     guarantee_of,
+    plan_adsbpc,
     plan_mechanism,
-    planned,
     privacy_of,
     rho_for_targets,
     split_of,
@@ -19,17 +17,18 @@ from adsbpc.mechanisms.planning import (
 __all__ = [
     "FIT_PART",
     "AdsBPC",
+    "BoundedState",
     "Mechanism",
     "PersonalBudget",
     "PersonalState",
-    "SlotRelease",
+    "Question",
+    "Rows",
     "State",
-    "expected_errors",
     "fit_rho",
     "guarantee_of",
+    "plan_adsbpc",
     "plan_mechanism",
-    "planned",
-    "planned_personal",
+    "plan_personal",
     "privacy_of",
     "rho_for_targets",
     "split_of",

@@ -8,7 +8,8 @@ other than the one that scales the noise.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -18,18 +19,27 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Contributions
-from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector, units
-from adsbpc.mechanisms.interface import SlotRelease, check_next, own_charges, spent_with
-from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.model.release import Estimate, Release
-from adsbpc.privacy import Randomness, noisy_totals, source_of
-from adsbpc.workloads import Workload, per_slot, prefix_sums
+from adsbpc.mechanisms.bounds import Past, Tracker, units
+from adsbpc.mechanisms.interface import (
+    Limit,
+    Rows,
+    check_next,
+    check_released_by,
+    own_charges,
+    spent_with,
+)
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.layout import Layout
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import ChargeLine, Drawn, Estimate, Release
+from adsbpc.privacy import Randomness, noisy_totals, source_of, totals_squared
+from adsbpc.workloads import VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
 
 @dataclass(frozen=True)
-class State:
+class BoundedState:
     """What one slot leaves to the next, in lists with an entry per slot. `secret` must stay
     secret; the rest may be published.
 
@@ -49,8 +59,6 @@ class State:
         return len(self.values) + 1
 
     def last_step(self) -> dict[str, Any]:
-        """What the last slot added, for JSON. A year of hours is kept as its steps, not as a
-        year of whole states."""
         return {
             "plan": self.plan,
             "spent": self.spent,
@@ -63,12 +71,10 @@ class State:
 
     @property
     def last_secret(self) -> list[Any]:
-        """SECRET, for JSON: what releases do not tell of the state, and the plan that it is of."""
         return [self.plan, self.secret]
 
     @classmethod
-    def from_steps(cls, steps: Sequence[dict[str, Any]]) -> State:
-        """The state after all of these slots, in order."""
+    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> BoundedState:
         if not steps:
             return cls()
         return cls(
@@ -91,14 +97,13 @@ class AdsBPC:
     """
 
     guarantee: Guarantee
-    publishers: tuple[str, ...]
+    layout: Layout
     slot_rho: tuple[Fraction, ...]
-    tracker: QuantileAndSparseVector | HistogramTracker | None
-    fixed_bound: int | None
+    tracker: Tracker
     workloads: tuple[Workload, ...]
     unit_value: float
     name: ClassVar[Literal["adsbpc"]] = "adsbpc"
-    state_type: ClassVar[type[State]] = State
+    adopts_from_rows: ClassVar[bool] = False
 
     @property
     def slots(self) -> int:
@@ -113,75 +118,110 @@ class AdsBPC:
             "rho": str(self.guarantee.rho),
             "adjacency": self.guarantee.adjacency.value,
             "scope": self.guarantee.scope,
-            "publishers": self.publishers,
+            "publishers": self.layout.cells,
             "slot_rho": [str(rho) for rho in self.slot_rho],
-            "bounds": None if tracker is None else [tracker.name, *map(str, tracker.budgets)],
-            "fixed_bound": self.fixed_bound,
+            "bounds": [tracker.name, *map(str, tracker.budgets)] if tracker.budgets else None,
+            "fixed_bound": tracker.fixed,
         }
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
+    def stored_plan(self) -> StoredPlan:
+        return StoredPlan(tuple(int(rho * PICO_RHO) for rho in self.slot_rho))
+
+    def limit(self) -> Limit:
+        return Limit(self.tracker.name, self.tracker.fixed, 1)
+
+    def condition(self, limit: float) -> str:
+        return f"when one user counts for at most {limit:g} conversions a slot"
+
+    def _sensitivity(self, bound: float) -> float:
+        """Of a slot's totals, squared, in the metric."""
+        factor = totals_squared(self.guarantee.adjacency, len(self.layout), int(bound))
+        return factor * (self.unit_value * UNITS_PER_CONVERSION) ** 2
+
+    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
+        variances = self._sensitivity(limit) / (2 * np.array([float(rho) for rho in self.slot_rho]))
+        return [
+            (int(slot), name, float(error))
+            for workload in self.workloads
+            for slot, name, error in zip(
+                workload.slots, workload.names, np.sqrt(workload.variances(variances)), strict=True
+            )
+        ]
+
+    def rho_for(self, targets: VarianceTargets, limit: float) -> float:
+        return targets.budget_for(self.workloads[0], 1.0).rho * self._sensitivity(limit)
+
+    def resume(self, steps: Sequence[Mapping[str, Any]]) -> BoundedState:
+        return BoundedState.from_steps(steps)
+
+    def open_rows(self, rows: Rows) -> AbstractContextManager[Contributions]:
+        return rows.contributions()
+
     def release(
-        self, state: State, contributions: Contributions, randomness: Randomness
-    ) -> tuple[SlotRelease, State]:
-        """Release the next slot: bound, cap, noise, answers. The old state is left as it is."""
+        self, state: BoundedState, contributions: Contributions, randomness: Randomness
+    ) -> tuple[Drawn, BoundedState]:
+        """Release the next slot: bound, cap, noise, answers."""
         slot = state.next_slot
-        check_next(self, slot, state.plan, contributions.publishers)
-        bound, histogram, secret, charges = self._bound(slot, state, contributions, randomness)
+        check_next(self, slot, state.plan, contributions.layout)
+        past = Past(state.bounds, state.histograms, _concentration(state), state.secret)
+        bound, histogram, secret, charges = self.tracker.next_bound(
+            slot, past, contributions, randomness
+        )
         totals = contributions.totals(slot, units(bound))
         noisy = noisy_totals(
             totals, units(bound), self.slot_rho[slot - 1], self.guarantee.adjacency, randomness
         )
         charges.append(Charge.for_cost("measurement", noisy.cost))
         spent = spent_with(self, slot, state.spent, charges)
-        drawn = [int(value) for value in noisy.values]
-        state = self._after(state, spent, bound, drawn, noisy.scale, histogram, secret)
+        noised = [int(value) for value in noisy.values]
+        state = self._after(state, spent, bound, noised, noisy.scale, histogram, secret)
         values = np.array(state.values, dtype=np.float64) * self.unit_value
         variances = np.zeros(self.slots)
         variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
-        released = SlotRelease(
-            slot,
-            bound,
-            None,
-            tuple(histogram),
-            tuple(state.values[-1]),
-            noisy.scale,
-            source_of(randomness),
-            tuple(charges),
-            tuple(each for work in self.workloads for each in self._due(work, values, variances)),
-            self._due(per_slot(self.slots), values, variances),
-            self._due(prefix_sums(self.slots), values, variances),
+        drawn = Drawn(
+            slot=slot,
+            mechanism=self.name,
+            bound=bound,
+            histogram=tuple(histogram),
+            values=tuple(state.values[-1]),
+            scale=noisy.scale,
+            randomness=source_of(randomness),
+            charges=tuple(map(ChargeLine.of, charges)),
+            estimates=tuple(
+                each for work in self.workloads for each in self._due(work, values, variances)
+            ),
+            slot_totals=self._due(per_slot(self.slots), values, variances),
+            running_totals=self._due(prefix_sums(self.slots), values, variances),
         )
-        return released, state
+        return drawn, state
 
-    def adopt(self, state: State, release: Release) -> list[State]:
-        """The states that a released slot may have left, of which one is true: it draws nothing,
-        and looks at nobody. They differ in what is secret only."""
+    def adopt(self, state: BoundedState, _rows: Rows, release: Release) -> list[BoundedState]:
+        """Looks at nobody. The states differ in what is secret only."""
         slot = state.next_slot
-        check_next(self, slot, state.plan, self.publishers)
-        bound = release.bound
-        if release.mechanism != self.name or bound is None:
-            raise PrivacyError(f"slot {slot}: was released by {release.mechanism}, not {self.name}")
+        check_next(self, slot, state.plan, self.layout)
+        check_released_by(self, release)
+        assert release.bound is not None
         spent = spent_with(self, slot, state.spent, own_charges(release))
-        secrets = [state.secret]
-        if isinstance(self.tracker, QuantileAndSparseVector):
-            secrets = self.tracker.secrets_after(slot, state.bounds, state.secret, bound)
         values, histogram = list(release.values), list(release.histogram)
         return [
-            self._after(state, spent, bound, values, release.scale, histogram, secret)
-            for secret in secrets
+            self._after(state, spent, release.bound, values, release.scale, histogram, secret)
+            for secret in self.tracker.secrets_after(
+                slot, state.bounds, state.secret, release.bound
+            )
         ]
 
     def _after(
         self,
-        state: State,
+        state: BoundedState,
         spent: int,
         bound: int,
         values: list[int],
         scale: float,
         histogram: list[int],
         secret: dict[str, list[int]],
-    ) -> State:
-        return State(
+    ) -> BoundedState:
+        return BoundedState(
             self.fingerprint,
             spent,
             [*state.bounds, bound],
@@ -191,28 +231,6 @@ class AdsBPC:
             secret,
         )
 
-    def _bound(
-        self, slot: int, state: State, contributions: Contributions, randomness: Randomness
-    ) -> tuple[int, list[int], dict[str, list[int]], list[Charge]]:
-        """The bound, the histogram it was read from if there is a new one, the secret state
-        afterwards, and what was charged."""
-        tracker = self.tracker
-        if isinstance(tracker, QuantileAndSparseVector):
-            bound, secret, charges = tracker.next_bound(
-                slot, state.bounds, state.secret, contributions, randomness
-            )
-            return bound, [], secret, charges
-        if isinstance(tracker, HistogramTracker):
-            histogram: list[int] = []
-            charges = []
-            if tracker.is_checkpoint(slot):
-                histogram, charge = tracker.look(slot, contributions, randomness)
-                charges.append(charge)
-            seen = [counts for counts in (*state.histograms, histogram) if counts]
-            return tracker.choose(seen, _concentration(state)), histogram, {}, charges
-        assert self.fixed_bound is not None
-        return self.fixed_bound, [], {}, []
-
     def _due(self, workload: Workload, values: Reals, variances: Reals) -> tuple[Estimate, ...]:
         """Answers to every query that is due at the last slot of `values`, with exact variances."""
         due = np.flatnonzero(workload.slots == len(values))
@@ -221,19 +239,19 @@ class AdsBPC:
         answered, spread = workload.answers(values), np.sqrt(workload.variances(variances))
         return tuple(
             Estimate(
-                publisher,
+                cell,
                 workload.names[row],
                 float(answered[row, column]),
                 float(spread[row]),
                 workload.span(row),
             )
             for row in map(int, due)
-            for column, publisher in enumerate(self.publishers)
+            for column, cell in enumerate(self.layout.cells)
         )
 
 
-def _concentration(state: State) -> float:
-    """Sum of squared shares of publishers in what was released so far; 1 before anything was."""
+def _concentration(state: BoundedState) -> float:
+    """Sum of squared shares of cells in what was released so far; 1 before anything was."""
     if not state.values:
         return 1.0
     totals = np.maximum(np.array(state.values, dtype=np.float64).sum(axis=0), 0)

@@ -34,14 +34,14 @@ _WIDTHS = (1, 2, 4)
 _HIDDEN, _RESOLVED = 2.0, 8.0
 # Tails of counts fall like a power of the norm; what is expected before anything is seen.
 _USUAL_POWER, _LEAST_POWER, _LARGEST_POWER = 4.0, 2.5, 20.0
-# How needs grow: norm ~ slot^a, with a = 1/2 for people who never meet a publisher twice and more
-# for loyal ones. Apparent growth is less, because chance evens out; with one publisher everybody is
+# How needs grow: norm ~ slot^a, with a = 1/2 for people who never meet a cell twice and more
+# for loyal ones. Apparent growth is less, because chance evens out; with one cell everybody is
 # loyal to it.
 _GROWTH, _LESS_IF_ONE_PUBLISHER, _GROWTH_SPREAD = 0.2, 0.2, 0.12
 _GROWTH_ERROR, _GROWTH_DRIFT = 0.15, 0.05
 # Forecasts that are weighed: how many spreads off, and with what weight. Too low is worse.
 _FORECASTS = ((-1.0, 0.25), (0.0, 0.4), (1.0, 0.25), (1.8, 0.1))
-# Or everybody is loyal: the same people meet the same publisher on slot after slot. Not likely
+# Or everybody is loyal: the same people meet the same cell on slot after slot. Not likely
 # beforehand, and weighed only once two looks speak for it, because it would be costly to provide
 # for; but if it is so and nobody notices, everything of the last slots is cut.
 _LOYAL_SPREAD = 0.1
@@ -96,13 +96,13 @@ class _Tail:
 @dataclass(frozen=True)
 class Forecast:
     """Chooses allowances. `noise` is the matrix N with c^T N c = the weighted sum of variances of
-    answers for one publisher under allowances c; `spans` is sum_j weight_j^2 (share of the slots
+    answers for one cell under allowances c; `spans` is sum_j weight_j^2 (share of the slots
     that query j covers)^2; `own` and `recurring` are the mean cost of a slot, and of a pair of
     slots, of one conversion each; `heavy_user` is the public guess of conversions.
     """
 
     slots: int
-    publishers: int
+    cells: int
     noise: Reals
     spans: float
     own: float
@@ -112,16 +112,16 @@ class Forecast:
     @property
     def least(self) -> float:
         spread_out = _SPREAD_OUT * self.own * self.heavy_user
-        loyal = _LOYAL * self.recurring * self.heavy_user**2 / self.publishers
+        loyal = _LOYAL * self.recurring * self.heavy_user**2 / self.cells
         return sqrt(spread_out + loyal)
 
     def choose(
         self, looks: Sequence[Look], past: Sequence[float], concentration: float | None
     ) -> float:
         """The allowance of the next slot. `past` has those of earlier slots; `concentration` is
-        the sum of squared shares of publishers in what was released, None before anything was."""
+        the sum of squared shares of cells in what was released, None before anything was."""
         if concentration is None:
-            concentration = self.publishers**-0.7
+            concentration = self.cells**-0.7
         major = [look for look in looks if look.major]
         chosen = self._weigh(major, past, concentration, strict=False) or 0.0
         if looks and not looks[-1].major:
@@ -152,7 +152,7 @@ class Forecast:
             kept = self._conversions(allowances, concentration)
             cut = np.maximum(finally_[None, :] - kept[:, None], 0) @ counts
             squared_cut += weight * cut**2
-        bias = concentration / self.publishers * self.spans * squared_cut
+        bias = concentration / self.cells * self.spans * squared_cut
         return float(allowances[np.argmin(bias + self._variance(allowances, past))])
 
     def _variance(self, allowances: Reals, past: Sequence[float]) -> Reals:
@@ -165,9 +165,9 @@ class Forecast:
         return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
     def _conversions(self, norms: Reals, concentration: float) -> Reals:
-        """Conversions of a user with this norm, whose publishers repeat as they do overall:
+        """Conversions of a user with this norm, whose cells repeat as they do overall:
         own w + recurring h w^2 = norm^2."""
-        repeated = max(concentration, 1 / self.publishers) * self.recurring
+        repeated = max(concentration, 1 / self.cells) * self.recurring
         if repeated < 1e-9:
             return np.asarray(norms**2 / self.own)
         root = np.sqrt(self.own**2 + 4 * repeated * norms**2)
@@ -178,7 +178,7 @@ class Forecast:
         in proportion to how much they can tell, and that of loyal people if looks speak for it."""
         loyal_growth = self._loyal_growth()
         alone = loyal_growth - _LESS_IF_ONE_PUBLISHER
-        growth = _GROWTH + max(0.0, alone - _GROWTH) / sqrt(self.publishers)
+        growth = _GROWTH + max(0.0, alone - _GROWTH) / sqrt(self.cells)
         variance = _GROWTH_SPREAD**2
         odds = _LOYAL_CHANCE / (1 - _LOYAL_CHANCE) if len(tails) > 1 else 0.0
         before = tails[0]
@@ -215,7 +215,7 @@ class Forecast:
         return usual + [(exponent, loyal / 2) for exponent in ends]
 
     def _loyal_growth(self) -> float:
-        """How the norm of somebody grows who converts once on every slot with one publisher."""
+        """How the norm of somebody grows who converts once on every slot in one cell."""
         if self.slots == 1:
             return 1.0
         whole = self.slots * (self.own + (self.slots - 1) * self.recurring)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, sqrt
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -58,6 +59,62 @@ def _edges(ends: range | tuple[int, ...]) -> list[int]:
 
 
 @dataclass(frozen=True)
+class Past:
+    """What earlier slots left: their bounds and histograms (empty where a slot did not look), the
+    sum of squared shares of cells in what was released, and `secret`, which is."""
+
+    bounds: list[int]
+    histograms: list[list[int]]
+    concentration: float
+    secret: dict[str, list[int]]
+
+
+# A slot's bound, the histogram that it looked at, the secret state afterwards, what was charged.
+Bound = tuple[int, list[int], dict[str, list[int]], list[Charge]]
+
+
+class Tracker(Protocol):
+    """Finds bounds. `budgets` are what it may spend; `fixed` is the bound if it is public."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def budgets(self) -> tuple[Fraction, ...]: ...
+
+    @property
+    def fixed(self) -> int | None: ...
+
+    def next_bound(
+        self, slot: int, past: Past, contributions: Contributions, randomness: Randomness
+    ) -> Bound: ...
+
+    def secrets_after(
+        self, slot: int, bounds: list[int], secret: dict[str, list[int]], bound: int
+    ) -> list[dict[str, list[int]]]:
+        """The secret states that a slot may have left if it was released with this bound."""
+
+
+@dataclass(frozen=True)
+class FixedBound:
+    """A bound that the campaign file states: nothing is looked at or spent."""
+
+    fixed: int
+    name: ClassVar[str] = "fixed"
+    budgets: ClassVar[tuple[Fraction, ...]] = ()
+
+    def next_bound(
+        self, _slot: int, _past: Past, _contributions: Contributions, _randomness: Randomness
+    ) -> Bound:
+        return self.fixed, [], {}, []
+
+    def secrets_after(
+        self, _slot: int, _bounds: list[int], secret: dict[str, list[int]], _bound: int
+    ) -> list[dict[str, list[int]]]:
+        return [secret]
+
+
+@dataclass(frozen=True)
 class QuantileAndSparseVector:
     """The paper's tracker: a private quantile on the first slots, then the mean of the last
     bounds, raised or lowered when a sparse vector reports (Algorithms 1 to 3, corrected)."""
@@ -67,7 +124,8 @@ class QuantileAndSparseVector:
     rho_first: Fraction
     rho_track: Fraction
     slots: int
-    name = "svt"
+    name: ClassVar[str] = "svt"
+    fixed: ClassVar[None] = None
 
     @property
     def budgets(self) -> tuple[Fraction, ...]:
@@ -108,17 +166,11 @@ class QuantileAndSparseVector:
         )
 
     def next_bound(
-        self,
-        slot: int,
-        bounds: list[int],
-        secret: dict[str, list[int]],
-        contributions: Contributions,
-        randomness: Randomness,
-    ) -> tuple[int, dict[str, list[int]], list[Charge]]:
-        """The slot's bound, the secret state afterwards, and what was charged."""
+        self, slot: int, past: Past, contributions: Contributions, randomness: Randomness
+    ) -> Bound:
         if slot <= self._first_slots:
             bound, charge = self.first_bound(slot, contributions, randomness)
-            return bound, secret, [charge]
+            return bound, [], past.secret, [charge]
         charges = []
         if slot == self._first_slots + 1:
             # Both thresholds are drawn once, before the first query, and paid for then.
@@ -126,8 +178,8 @@ class QuantileAndSparseVector:
             spent = pure_cost(up.scales.epsilon) + pure_cost(down.scales.epsilon)
             charges.append(Charge.for_cost("sparse vector", spent))
         else:
-            up, down = self._resume(slot, secret)
-        lower, usual, _ = choices = self._choices(bounds)
+            up, down = self._resume(slot, past.secret)
+        lower, usual, _ = choices = self._choices(past.bounds)
         above = contributions.users_above(slot, units(usual))
         raise_it = up.passes(above, self.section.threshold, randomness)
         lower_it = False
@@ -136,13 +188,12 @@ class QuantileAndSparseVector:
             # the two bounds, and so lowers a bound that nearly everybody passes.
             affected = contributions.users_above(slot, units(lower))
             lower_it = down.passes(-affected, -self.section.threshold, randomness)
-        return _chosen(choices, raise_it, lower_it), _saved(up, down), charges
+        return _chosen(choices, raise_it, lower_it), [], _saved(up, down), charges
 
     def secrets_after(
         self, slot: int, bounds: list[int], secret: dict[str, list[int]], bound: int
     ) -> list[dict[str, list[int]]]:
-        """The secret states that a slot may have left if it was released with this bound: one, or
-        two where both sparse vectors may have reported or neither."""
+        """One, or two where both sparse vectors may have reported or neither."""
         if slot <= self._first_slots:
             return [secret]
         if slot == self._first_slots + 1:
@@ -209,10 +260,11 @@ class HistogramTracker:
     adjacency: Adjacency
     rho: Fraction
     slots: int
-    publishers: int
+    cells: int
     noise_variance: float
     slots_per_answer: float
-    name = "histogram"
+    name: ClassVar[str] = "histogram"
+    fixed: ClassVar[None] = None
 
     @property
     def budgets(self) -> tuple[Fraction, ...]:
@@ -229,6 +281,22 @@ class HistogramTracker:
     def rho_each(self) -> Fraction:
         return affordable(self.rho / (1 + (self.slots - 1) // self._step))
 
+    def next_bound(
+        self, slot: int, past: Past, contributions: Contributions, randomness: Randomness
+    ) -> Bound:
+        histogram: list[int] = []
+        charges = []
+        if self.is_checkpoint(slot):
+            histogram, charge = self.look(slot, contributions, randomness)
+            charges.append(charge)
+        seen = [counts for counts in (*past.histograms, histogram) if counts]
+        return self.choose(seen, past.concentration), histogram, {}, charges
+
+    def secrets_after(
+        self, _slot: int, _bounds: list[int], secret: dict[str, list[int]], _bound: int
+    ) -> list[dict[str, list[int]]]:
+        return [secret]
+
     def look(
         self, slot: int, contributions: Contributions, randomness: Randomness
     ) -> tuple[list[int], Charge]:
@@ -237,10 +305,10 @@ class HistogramTracker:
         return [int(value) for value in noisy.values], Charge.for_cost("histogram", noisy.cost)
 
     def choose(self, histograms: list[list[int]], concentration: float) -> int:
-        """The bound with the least expected square error per publisher, bias counted more.
+        """The bound with the least expected square error per cell, bias counted more.
 
-        `concentration` is the sum of squared shares of publishers, as released so far: what a
-        bound cuts hurts most where it falls on few publishers.
+        `concentration` is the sum of squared shares of cells, as released so far: what a
+        bound cuts hurts most where it falls on few cells.
         """
         recent = np.array(histograms[-_MEMORY:], dtype=np.float64)
         sensitivity = sqrt(2.0 if self.adjacency is Adjacency.SUBSTITUTE else 1.0)
@@ -251,7 +319,7 @@ class HistogramTracker:
 
         def expected_error(bound: int) -> float:
             cut = float(counts @ np.maximum(ends - bound, 0))
-            bias = concentration * (self.slots_per_answer * cut) ** 2 / self.publishers
+            bias = concentration * (self.slots_per_answer * cut) ** 2 / self.cells
             return _BIAS_WEIGHT * bias + bound**2 * self.noise_variance
 
         return min(HISTOGRAM_EDGES, key=expected_error)

@@ -1,29 +1,89 @@
-"""What a mechanism gives out for one slot."""
+"""What a mechanism is: planned before any data is seen, then run slot by slot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
+from adsbpc.contributions.interface import Accounts, Contributions
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
-from adsbpc.model.release import ChargeLine, Estimate, Release
+from adsbpc.model.layout import Layout
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import ChargeLine, Drawn, Release
+from adsbpc.model.release_spec import MechanismName
+from adsbpc.privacy import Randomness
+from adsbpc.workloads import Objective, VarianceTargets, Workload
 
 # The part of a release's charges that is for a fit of the attribution model, made beside the
 # mechanism.
 FIT_PART = "attribution fit"
 
 
-class _Planned(Protocol):
-    """What every planned mechanism has."""
+@dataclass(frozen=True)
+class Question:
+    """What a mechanism is planned for. The first of the workloads shapes the noise; `unit_value` is
+    what a grid unit is worth in the metric."""
+
+    guarantee: Guarantee
+    layout: Layout
+    workloads: tuple[Workload, ...]
+    objective: Objective
+    unit_value: float
+
+    @property
+    def slots(self) -> int:
+        return self.workloads[0].slot_count
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How a mechanism limits what one user counts for: `found` says how, `fixed` how much if that
+    is public, `usual` what to expect otherwise."""
+
+    found: str
+    fixed: float | None
+    usual: float
+
+
+class Rows(Protocol):
+    """The people of one slot. A mechanism opens one of the two, once."""
+
+    def contributions(self) -> AbstractContextManager[Contributions]: ...
+
+    def accounts(self) -> AbstractContextManager[Accounts]: ...
+
+
+class State(Protocol):
+    """What the slots so far leave to the next one."""
+
+    @property
+    def next_slot(self) -> int: ...
+
+    def last_step(self) -> dict[str, Any]:
+        """SECRET, for JSON: what the last slot added. A long campaign is kept as its steps, not as
+        a row of whole states."""
+
+    @property
+    def last_secret(self) -> list[Any]:
+        """SECRET, for JSON: what releases do not tell of the state, and the plan that it is of."""
+
+
+class Mechanism(Protocol):
+    """A planned run. `fingerprint` changes with everything that the promise or the noise depends
+    on; `adopts_from_rows` says whether people are looked at again to adopt a release."""
+
+    @property
+    def name(self) -> MechanismName: ...
 
     @property
     def guarantee(self) -> Guarantee: ...
 
     @property
-    def publishers(self) -> tuple[str, ...]: ...
+    def layout(self) -> Layout: ...
 
     @property
     def slots(self) -> int: ...
@@ -31,19 +91,53 @@ class _Planned(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
+    @property
+    def adopts_from_rows(self) -> bool: ...
 
-def check_next(
-    mechanism: _Planned, slot: int, saved_plan: str, publishers: tuple[str, ...]
-) -> None:
-    """Refuse a slot that is not there, another list of publishers, and a state of another plan."""
+    def stored_plan(self) -> StoredPlan:
+        """What a running campaign has to be planned with again."""
+
+    def limit(self) -> Limit: ...
+
+    def condition(self, limit: float) -> str:
+        """In words, when errors are those of a limit."""
+
+    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
+        """(slot, query, standard error per cell) under a constant limit, in the metric."""
+
+    def rho_for(self, targets: VarianceTargets, limit: float) -> float:
+        """The rho that measurement needs to meet the targets under a constant limit."""
+
+    def resume(self, steps: Sequence[Mapping[str, Any]]) -> State:
+        """The state after all of these slots, in order."""
+
+    def open_rows(self, rows: Rows) -> AbstractContextManager[Any]:
+        """The data that `release` asks for."""
+
+    def release(self, state: Any, data: Any, randomness: Randomness) -> tuple[Drawn, State]:
+        """Release the next slot. The old state is left as it is."""
+
+    def adopt(self, state: Any, rows: Rows, release: Release) -> Sequence[State]:
+        """The states that a released slot may have left, of which one is true. Draws nothing."""
+
+
+def check_next(mechanism: Mechanism, slot: int, saved_plan: str, layout: Layout) -> None:
+    """Refuse a slot that is not there, another layout, and a state of another plan."""
     if slot > mechanism.slots:
         raise PrivacyError(f"all {mechanism.slots} slots are released: there is no slot {slot}")
-    if publishers != mechanism.publishers:
-        raise PrivacyError("contributions are not of the planned list of publishers")
+    if layout != mechanism.layout:
+        raise PrivacyError("contributions are not of the planned layout")
     if saved_plan not in ("", mechanism.fingerprint):
         raise PrivacyError(
             f"the saved state belongs to another plan than this one (slot {slot}): go on with "
             "the plan that it was made with"
+        )
+
+
+def check_released_by(mechanism: Mechanism, release: Release) -> None:
+    if release.mechanism != mechanism.name:
+        raise PrivacyError(
+            f"slot {release.slot}: was released by {release.mechanism}, not {mechanism.name}"
         )
 
 
@@ -53,7 +147,7 @@ def own_charges(release: Release) -> list[ChargeLine]:
 
 
 def spent_with(
-    mechanism: _Planned, slot: int, before: int, charges: Sequence[Charge | ChargeLine]
+    mechanism: Mechanism, slot: int, before: int, charges: Sequence[Charge | ChargeLine]
 ) -> int:
     """What is spent after a slot, in pico-rho; refused if that passes the promise."""
     spent = before + sum(charge.pico_rho for charge in charges)
@@ -63,26 +157,3 @@ def spent_with(
             f"{float(mechanism.guarantee.rho):g} is promised"
         )
     return spent
-
-
-@dataclass(frozen=True)
-class SlotRelease:
-    """Everything about a slot that may be published, and what it cost.
-
-    `values` are integers before any scaling: noisy totals per publisher in grid units, or noisy
-    rows of a strategy. `bound` is AdsBPC's, `allowance` that of personal budgets, `histogram` what
-    they were chosen from, if this slot looked. `answers` are to the workload; the totals of this
-    slot, and from the first slot to this one, are there whatever the workload.
-    """
-
-    slot: int
-    bound: int | None
-    allowance: float | None
-    histogram: tuple[int, ...]
-    values: tuple[int, ...]
-    scale: float
-    randomness: str
-    charges: tuple[Charge, ...]
-    answers: tuple[Estimate, ...]
-    slot_totals: tuple[Estimate, ...]
-    running_totals: tuple[Estimate, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,10 +23,19 @@ import numpy as np
 from adsbpc.contributions.interface import Accounts
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
-from adsbpc.mechanisms.interface import SlotRelease, check_next, own_charges, spent_with
+from adsbpc.mechanisms.interface import (
+    Limit,
+    Rows,
+    check_next,
+    check_released_by,
+    own_charges,
+    spent_with,
+)
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import Charge, Guarantee
-from adsbpc.model.release import Estimate, Release
+from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.layout import Layout
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import ChargeLine, Drawn, Estimate, Release
 from adsbpc.privacy import (
     LARGEST_CELL,
     LIMIT,
@@ -41,7 +51,7 @@ from adsbpc.privacy import (
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
-from adsbpc.workloads import Workload, per_slot, prefix_sums
+from adsbpc.workloads import VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
 # A norm of one conversion, in the square root of costs.
@@ -50,7 +60,7 @@ ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
 NEED_EDGES = tuple(int((edge * ONE_CONVERSION) ** 2) for edge in EDGES)
 # This part of every budget is for what is kept, the rest for counting what was cut.
 _KEPT_SHARE = Fraction(19, 20)
-# What was cut is spread over publishers by what was released of them; their people may differ by
+# What was cut is spread over cells by what was released of them; their people may differ by
 # this much, as a standard deviation.
 _UNEVEN = 0.25
 
@@ -74,7 +84,6 @@ class PersonalState:
         return len(self.values) + 1
 
     def last_step(self) -> dict[str, Any]:
-        """What the last slot added, for JSON."""
         return {
             "plan": self.plan,
             "spent": self.spent,
@@ -88,12 +97,10 @@ class PersonalState:
 
     @property
     def last_secret(self) -> list[Any]:
-        """SECRET, for JSON: what releases do not tell of the state, and the plan that it is of."""
         return [self.plan, self.kept[-1]]
 
     @classmethod
     def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
-        """The state after all of these slots, in order."""
         if not steps:
             return cls()
         return cls(
@@ -120,7 +127,7 @@ class PersonalBudget:
     """
 
     guarantee: Guarantee
-    publishers: tuple[str, ...]
+    layout: Layout
     strategy: Strategy
     slot_rho: tuple[Fraction, ...]
     looks: dict[int, Fraction]
@@ -130,7 +137,7 @@ class PersonalBudget:
     workloads: tuple[Workload, ...]
     unit_value: float
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
-    state_type: ClassVar[type[PersonalState]] = PersonalState
+    adopts_from_rows: ClassVar[bool] = True
 
     @property
     def slots(self) -> int:
@@ -148,7 +155,7 @@ class PersonalBudget:
             "rho": str(self.guarantee.rho),
             "adjacency": self.guarantee.adjacency.value,
             "scope": self.guarantee.scope,
-            "publishers": self.publishers,
+            "publishers": self.layout.cells,
             "strategy": self.strategy.rows,
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
@@ -167,8 +174,8 @@ class PersonalBudget:
     def cut_ratio(self) -> int:
         """What was cut is counted this much more coarsely, so that much of it can be counted: of
         one user, with a twentieth of the budget, between two thirds of the allowance and three
-        times as much. Its noise is this much larger too, and is shared among publishers."""
-        return min(16, 2 + isqrt(len(self.publishers)))
+        times as much. Its noise is this much larger too, and is shared among cells."""
+        return min(16, 2 + isqrt(len(self.layout)))
 
     def multiplier_of(self, allowance: float) -> int:
         """The largest multiplier under which a norm of the allowance fits, if there is one."""
@@ -193,12 +200,50 @@ class PersonalBudget:
             limit - int(limit * _KEPT_SHARE),
         )
 
+    def stored_plan(self) -> StoredPlan:
+        start = self.allowance if self.forecast is not None else None
+        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
+        return StoredPlan(slot_pico_rho, self.strategy.rows, start)
+
+    def limit(self) -> Limit:
+        if self.forecast is None:
+            return Limit("fixed", self.allowance, 1)
+        return Limit("histogram", None, self.allowance or self.forecast.least)
+
+    def condition(self, limit: float) -> str:
+        cell = " and ".join(self.layout.dimensions)
+        return (
+            f"when one user's budget is as large as {limit:.3g} conversions with one {cell} on "
+            "one slot"
+        )
+
+    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
+        factor = self.noise_of_allowance * limit * self.unit_value * UNITS_PER_CONVERSION
+        found: list[tuple[int, str, float]] = []
+        for workload in self.workloads:
+            errors = np.linalg.norm(workload.answers(self._whole_inverse), axis=1) * factor
+            found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
+        return found
+
+    def rho_for(self, targets: VarianceTargets, limit: float) -> float:
+        # Variances are in proportion to 1 / rho.
+        limits = targets.limits(self.workloads[0])
+        errors = self.expected_errors(limit)[: len(limits)]
+        worst = max(error**2 / target for (_, _, error), target in zip(errors, limits, strict=True))
+        return float(worst) * float(sum(self.slot_rho))
+
+    def resume(self, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
+        return PersonalState.from_steps(steps)
+
+    def open_rows(self, rows: Rows) -> AbstractContextManager[Accounts]:
+        return rows.accounts()
+
     def release(
         self, state: PersonalState, accounts: Accounts, randomness: Randomness
-    ) -> tuple[SlotRelease, PersonalState]:
-        """Release the next slot: look, choose, admit, add noise. The old state is left as it is."""
+    ) -> tuple[Drawn, PersonalState]:
+        """Release the next slot: look, choose, admit, add noise."""
         slot = state.next_slot
-        check_next(self, slot, state.plan, accounts.publishers)
+        check_next(self, slot, state.plan, accounts.layout)
         histogram, charges = self._look(slot, accounts, randomness)
         terms = self.terms(slot, self.multiplier_of(self._choose(slot, state, histogram)))
         kept = accounts.admit(terms)
@@ -214,17 +259,19 @@ class PersonalBudget:
         state = self._after(state, spent, terms, list(row.values), histogram, kept)
         return self._released(state, charges, source_of(randomness)), state
 
-    def adopt(self, state: PersonalState, accounts: Accounts, release: Release) -> PersonalState:
-        """The state that a released slot left, if the contributions are those of then: users are
-        admitted again under the terms that were published, and nothing is drawn."""
+    def adopt(self, state: PersonalState, rows: Rows, release: Release) -> list[PersonalState]:
+        """One state, which is true if the contributions are those of then: users are admitted again
+        under the terms that were published."""
         slot = state.next_slot
-        check_next(self, slot, state.plan, accounts.publishers)
-        if release.mechanism != self.name or release.allowance is None:
-            raise PrivacyError(f"slot {slot}: was released by {release.mechanism}, not {self.name}")
+        check_released_by(self, release)
+        assert release.allowance is not None
         terms = self.terms(slot, self._published_multiplier(slot, release.allowance))
         spent = spent_with(self, slot, state.spent, own_charges(release))
         values, histogram = list(release.values), list(release.histogram)
-        return self._after(state, spent, terms, values, histogram, accounts.admit(terms))
+        with rows.accounts() as accounts:
+            check_next(self, slot, state.plan, accounts.layout)
+            kept = accounts.admit(terms)
+        return [self._after(state, spent, terms, values, histogram, kept)]
 
     def _published_multiplier(self, slot: int, allowance: float) -> int:
         """The one that has exactly this allowance."""
@@ -286,7 +333,7 @@ class PersonalBudget:
         return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
 
     def _concentration(self, state: PersonalState) -> float | None:
-        """Sum of squared shares of publishers in what was released so far."""
+        """Sum of squared shares of cells in what was released so far."""
         if not state.values:
             return None
         totals = np.maximum(self._totals(state)[:, :-1].sum(axis=0), 0)
@@ -300,8 +347,8 @@ class PersonalBudget:
         cut_multipliers: list[int],
         kept: list[list[int]],
     ) -> list[int]:
-        """sum_s B_ts m_s X_s, exactly, for every publisher and for what was cut."""
-        entries, columns = self.strategy.rows[slot - 1], len(self.publishers)
+        """sum_s B_ts m_s X_s, exactly, for every cell and for what was cut."""
+        entries, columns = self.strategy.rows[slot - 1], len(self.layout)
         return [
             sum(
                 entry * multiplier * row[column]
@@ -321,7 +368,7 @@ class PersonalBudget:
 
     def _inverse(self, state: PersonalState) -> tuple[Reals, Reals]:
         """B^-1 for the slots so far with rows divided by the multipliers, in the metric: for
-        publishers, and for what was cut."""
+        cells, and for what was cut."""
         t = len(state.values)
         # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
         inverse = self._whole_inverse[:t, :t] * self.unit_value
@@ -334,7 +381,7 @@ class PersonalBudget:
         values = np.array([[float(value) for value in row] for row in state.values])
         return np.column_stack([fine @ values[:, :-1], coarse @ values[:, -1]])
 
-    def _released(self, state: PersonalState, charges: list[Charge], source: str) -> SlotRelease:
+    def _released(self, state: PersonalState, charges: list[Charge], source: str) -> Drawn:
         totals, (fine, coarse) = self._totals(state), self._inverse(state)
         largest = np.maximum(totals[:, :-1].sum(axis=0), 0)
         if not largest.any():
@@ -356,7 +403,7 @@ class PersonalBudget:
                 cut_error = hypot(cut_errors[place], _UNEVEN * cut) if is_sum else 0.0
                 found += [
                     Estimate(
-                        publisher,
+                        cell,
                         workload.names[row],
                         float(answers[place, column]),
                         float(errors[place]),
@@ -364,20 +411,20 @@ class PersonalBudget:
                         cut * float(shares[column]),
                         cut_error * float(shares[column]),
                     )
-                    for column, publisher in enumerate(self.publishers)
+                    for column, cell in enumerate(self.layout.cells)
                 ]
             return tuple(found)
 
-        return SlotRelease(
+        return Drawn(
             slot=len(totals),
-            bound=None,
+            mechanism=self.name,
             allowance=state.allowances[-1],
             histogram=tuple(state.histograms[-1]),
             values=tuple(state.values[-1]),
             scale=self.scale,
             randomness=source,
-            charges=tuple(charges),
-            answers=tuple(each for workload in self.workloads for each in due(workload)),
+            charges=tuple(map(ChargeLine.of, charges)),
+            estimates=tuple(each for workload in self.workloads for each in due(workload)),
             slot_totals=due(per_slot(self.slots)),
             running_totals=due(prefix_sums(self.slots)),
         )

@@ -11,9 +11,10 @@ import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.allowance import Forecast, Look
+from adsbpc.mechanisms.interface import Question
 from adsbpc.mechanisms.personal_budget import PersonalBudget
-from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
+from adsbpc.model.guarantee import PICO_RHO, affordable
+from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Release
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import (
@@ -33,58 +34,62 @@ from adsbpc.workloads.queries import Reals
 # are spread over the campaign to notice a surge; there are about so many of those.
 _MAJOR_TO_MINOR = 6
 _MINOR_LOOKS = 31
-# How often the same publisher is met again: of this many conversions, spread over all slots.
+# How often the same cell is met again: of this many conversions, spread over all slots.
 _RECURRENCE = 2.0
 _DEFAULT_BETA = 0.3
 _ROUNDS = 12
 
 
-def planned_personal(
-    guarantee: Guarantee,
+def plan_personal(
+    question: Question,
     section: PersonalBudgetSection,
-    workloads: tuple[Workload, ...],
-    objective: Objective,
-    publishers: tuple[str, ...],
-    unit_value: float,
-    slot_rho: tuple[Fraction, ...] | None = None,
-    strategy: Strategy | None = None,
+    stored: StoredPlan | None = None,
+    previous: tuple[Release, ...] = (),
 ) -> PersonalBudget:
-    """The mechanism for a budget and questions; the first workload shapes the noise. A campaign
-    that runs goes on with the budgets and the strategy that it started with."""
-    slots = workloads[0].slot_count
+    """A campaign that runs goes on with what is stored of its plan; a new one may start from the
+    releases of an earlier campaign."""
+    slots, workload = question.slots, question.workloads[0]
     if slots > MOST_SLOTS:
         raise WorkloadError(
             f"{slots} slots: personal budgets take at most {MOST_SLOTS}. Take longer slots, "
             'or mechanism = "adsbpc"'
         )
-    if len(publishers) >= MOST_COLUMNS:
+    if len(question.layout) >= MOST_COLUMNS:
         raise PrivacyError(
-            f"{len(publishers)} publishers: personal budgets take fewer than {MOST_COLUMNS}. Leave "
+            f"{len(question.layout)} cells: personal budgets take fewer than {MOST_COLUMNS}. Leave "
             'small ones to "other", or take mechanism = "adsbpc"'
         )
-    if strategy is None:
-        strategy = strategy_of(section, workloads[0], objective)
-    split = split_personal(guarantee.rho, section)
+    split = split_personal(question.guarantee.rho, section, slots)
+    if stored is None:
+        strategy = strategy_of(section, workload, question.objective)
+        slot_rho = _paced(split["measurement"], slots)
+    else:
+        strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
     looks, major = _looks(split.get("histogram", Fraction(0)), slots)
     mechanism = PersonalBudget(
-        guarantee,
-        publishers,
+        question.guarantee,
+        question.layout,
         strategy,
-        _paced(split["measurement"], slots) if slot_rho is None else slot_rho,
+        slot_rho,
         looks,
         major,
         None,
         section.allowance,
-        workloads,
-        unit_value,
+        question.workloads,
+        question.unit_value,
     )
     if section.allowance is not None:
         return mechanism
-    weights = query_weights(workloads[0], objective, strategy)
-    return replace(mechanism, forecast=_forecast(mechanism, weights, section.heavy_user))
+    weights = query_weights(workload, question.objective, strategy)
+    mechanism = replace(mechanism, forecast=_forecast(mechanism, weights, section.heavy_user))
+    if stored is not None:
+        return replace(mechanism, allowance=stored.start)
+    return starting_from(mechanism, previous) if previous else mechanism
 
 
-def split_personal(rho: Fraction, section: PersonalBudgetSection) -> dict[str, Fraction]:
+def split_personal(
+    rho: Fraction, section: PersonalBudgetSection, _slots: int
+) -> dict[str, Fraction]:
     if section.allowance is not None:
         return {"measurement": rho}
     looks = rho * Fraction(str(section.histogram_share))
@@ -185,7 +190,7 @@ def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int) -> For
     pairs = slots * (slots - 1)
     return Forecast(
         slots,
-        len(mechanism.publishers),
+        len(mechanism.layout),
         asked * (inverse @ inverse.T) * mechanism.noise_of_allowance**2,
         float(weights @ (workload.lengths() / slots) ** 2),
         own,
@@ -221,21 +226,3 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
         )
     chosen = mechanism.forecast.choose(looks, [], None)
     return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
-
-
-def expected_personal_errors(
-    mechanism: PersonalBudget, allowance: float
-) -> list[tuple[int, str, float]]:
-    """(slot, query, standard error per publisher) under a constant allowance, in the metric."""
-    unit = mechanism.unit_value * UNITS_PER_CONVERSION
-    factor = mechanism.noise_of_allowance / ONE * allowance * unit
-    return [
-        (int(slot), name, float(error))
-        for workload in mechanism.workloads
-        for slot, name, error in zip(
-            workload.slots,
-            workload.names,
-            np.sqrt(query_variances(query_matrix(workload), mechanism.strategy)) * factor,
-            strict=True,
-        )
-    ]

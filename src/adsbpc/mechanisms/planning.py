@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
-from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
-from adsbpc.mechanisms.interface import FIT_PART
-from adsbpc.mechanisms.personal_budget import PersonalBudget
-from adsbpc.mechanisms.personal_planning import (
-    expected_personal_errors,
-    planned_personal,
-    split_personal,
-    starting_from,
+from adsbpc.mechanisms.bounds import (
+    FixedBound,
+    HistogramTracker,
+    QuantileAndSparseVector,
+    Tracker,
 )
-from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question
+from adsbpc.mechanisms.personal_planning import plan_personal, split_personal
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
+from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Release
-from adsbpc.model.release_spec import AdsBPCSection, PrivacySection, WorkloadSection
+from adsbpc.model.release_spec import (
+    AdsBPCSection,
+    MechanismName,
+    PrivacySection,
+    WorkloadSection,
+)
 from adsbpc.model.spec import CampaignSpec
-from adsbpc.privacy import Strategy, composed, exact_rho, rho_of, totals_squared
+from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -37,8 +43,6 @@ from adsbpc.workloads import (
     slot_ranges,
 )
 from adsbpc.workloads.queries import Reals
-
-Mechanism = AdsBPC | PersonalBudget
 
 
 def guarantee_of(spec: CampaignSpec) -> Guarantee:
@@ -103,10 +107,8 @@ def objective_of(section: WorkloadSection) -> Objective:
 def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     """The parts of the budget by what they buy; they add up to rho exactly."""
     rho, privacy = _measured(spec).rho, privacy_of(spec)
-    if privacy.mechanism == "personal-budget":
-        split = split_personal(rho, privacy.personal_budget)
-    else:
-        split = split_budget(rho, privacy.adsbpc, spec.campaign.slots)
+    planner = PLANNERS[privacy.mechanism]
+    split = planner.split(rho, planner.section(privacy), spec.campaign.slots)
     return split | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
 
 
@@ -144,53 +146,52 @@ def _too_small(rho: Fraction, slots: int) -> PrivacyError:
     )
 
 
-def plan_mechanism(
-    spec: CampaignSpec,
-    slot_rho: tuple[Fraction, ...] | None = None,
-    strategy: Strategy | None = None,
-    previous: tuple[Release, ...] = (),
-) -> Mechanism:
-    """The mechanism of a campaign file. A running campaign goes on with the `slot_rho` and the
-    `strategy` that it started with, whose last digits another version of the solver might not find
-    again. `previous` are the releases that the file says to start from."""
+def question_of(spec: CampaignSpec) -> Question:
+    """What the campaign asks, with the budget that is left for it after a fit."""
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
     names = [name for workload in workloads for name in workload.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
-    privacy, objective = privacy_of(spec), objective_of(spec.workload[0])
-    if privacy.mechanism == "adsbpc":
-        return planned(
-            _measured(spec), privacy.adsbpc, workloads, objective, spec.reported_publishers,
-            spec.unit_value, slot_rho,
-        )  # fmt: skip
-    mechanism = planned_personal(
-        _measured(spec), privacy.personal_budget, workloads, objective,
-        spec.reported_publishers, spec.unit_value, slot_rho, strategy,
-    )  # fmt: skip
-    return starting_from(mechanism, previous) if previous else mechanism
+    objective = objective_of(spec.workload[0])
+    return Question(_measured(spec), spec.layout, workloads, objective, spec.unit_value)
 
 
-def planned(
-    guarantee: Guarantee,
+def plan_mechanism(
+    spec: CampaignSpec, stored: StoredPlan | None = None, previous: tuple[Release, ...] = ()
+) -> Mechanism:
+    """The mechanism of a campaign file. A running campaign goes on with what is stored of its plan,
+    whose last digits another version of a solver might not find again. `previous` are the releases
+    that the file says to start from."""
+    planner = PLANNERS[privacy_of(spec).mechanism]
+    return planner.plan(question_of(spec), planner.section(privacy_of(spec)), stored, previous)
+
+
+def rho_for_targets(mechanism: Mechanism, spec: CampaignSpec, limit: float) -> float | None:
+    """The rho that measurement needs to meet the campaign's variance targets, if it has any."""
+    targets = spec.workload[0].targets
+    return None if targets is None else mechanism.rho_for(VarianceTargets(targets), limit)
+
+
+def plan_adsbpc(
+    question: Question,
     section: AdsBPCSection,
-    workloads: tuple[Workload, ...],
-    objective: Objective,
-    publishers: tuple[str, ...],
-    unit_value: float,
-    slot_rho: tuple[Fraction, ...] | None = None,
+    stored: StoredPlan | None = None,
+    _previous: tuple[Release, ...] = (),
 ) -> AdsBPC:
-    """The mechanism for a budget and questions; the first workload shapes the noise."""
-    slots = workloads[0].slot_count
+    guarantee, layout, workload = question.guarantee, question.layout, question.workloads[0]
+    slots = question.slots
     split = split_budget(guarantee.rho, section, slots)
     for part in split.values():
         if affordable(part / (2 * slots)) == 0:
             raise _too_small(part, slots)
-    if slot_rho is None:
-        scales = objective.scales(workloads[0], float(split["measurement"]))
+    if stored is None:
+        scales = question.objective.scales(workload, float(split["measurement"]))
         slot_rho = slot_budgets(split["measurement"], scales.variances)
+    else:
+        slot_rho = stored.slot_rho
     variances = np.array([1 / (2 * float(rho)) for rho in slot_rho])
-    tracker: QuantileAndSparseVector | HistogramTracker | None = None
+    tracker: Tracker
     if section.bounds == "svt":
         tracker = QuantileAndSparseVector(
             section,
@@ -200,58 +201,35 @@ def planned(
             slots,
         )
     elif section.bounds == "histogram":
-        factor = totals_squared(guarantee.adjacency, len(publishers), 1)
-        lengths = workloads[0].lengths()
+        factor = totals_squared(guarantee.adjacency, len(layout), 1)
+        lengths = workload.lengths()
         tracker = HistogramTracker(
             guarantee.adjacency,
             split["histogram"],
             slots,
-            len(publishers),
-            factor * float(workloads[0].variances(variances).mean()),
+            len(layout),
+            factor * float(workload.variances(variances).mean()),
             float(np.sqrt((lengths**2).mean())),
         )
-    return AdsBPC(
-        guarantee,
-        publishers,
-        slot_rho,
-        tracker,
-        section.bound,
-        workloads,
-        unit_value,
-    )
+    else:
+        assert section.bound is not None
+        tracker = FixedBound(section.bound)
+    return AdsBPC(guarantee, layout, slot_rho, tracker, question.workloads, question.unit_value)
 
 
-def expected_errors(mechanism: Mechanism, bound: float) -> list[tuple[int, str, float]]:
-    """(slot, query, standard error per publisher) under a constant bound, or allowance of personal
-    budgets, in the metric."""
-    if isinstance(mechanism, PersonalBudget):
-        return expected_personal_errors(mechanism, bound)
-    unit = mechanism.unit_value * UNITS_PER_CONVERSION
-    factor = totals_squared(mechanism.guarantee.adjacency, len(mechanism.publishers), int(bound))
-    variances = np.array([factor / (2 * float(rho)) for rho in mechanism.slot_rho]) * unit**2
-    return [
-        (int(slot), name, float(error))
-        for workload in mechanism.workloads
-        for slot, name, error in zip(
-            workload.slots, workload.names, np.sqrt(workload.variances(variances)), strict=True
-        )
-    ]
+@dataclass(frozen=True)
+class Planner:
+    """How mechanisms of one name are planned: the part of `[privacy]` that is theirs, how it splits
+    the budget, and the mechanism itself."""
+
+    section: Callable[[PrivacySection], Any]
+    split: Callable[[Fraction, Any, int], dict[str, Fraction]]
+    plan: Callable[[Question, Any, StoredPlan | None, tuple[Release, ...]], Mechanism]
 
 
-def rho_for_targets(mechanism: Mechanism, spec: CampaignSpec, bound: float) -> float | None:
-    """The rho that measurement needs to meet the campaign's variance targets, under a bound."""
-    targets = spec.workload[0].targets
-    if targets is None:
-        return None
-    if isinstance(mechanism, PersonalBudget):
-        # Variances are in proportion to 1 / rho.
-        errors = expected_personal_errors(mechanism, bound)
-        worst = max(
-            error**2 / target for (_, _, error), target in zip(errors, targets, strict=False)
-        )
-        return worst * float(sum(mechanism.slot_rho))
-    workload = workload_of(spec.workload[0], spec)
-    unit = spec.unit_value * UNITS_PER_CONVERSION
-    factor = totals_squared(privacy_of(spec).adjacency, len(spec.reported_publishers), int(bound))
-    objective = objective_of(spec.workload[0])
-    return objective.budget_for(workload, 1.0).rho * factor * unit**2
+PLANNERS: Final[dict[MechanismName, Planner]] = {
+    "adsbpc": Planner(lambda privacy: privacy.adsbpc, split_budget, plan_adsbpc),
+    "personal-budget": Planner(
+        lambda privacy: privacy.personal_budget, split_personal, plan_personal
+    ),
+}

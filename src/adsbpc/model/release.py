@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from adsbpc.model.fit import Fit
+from adsbpc.model.formats import format_of
+from adsbpc.model.guarantee import Charge
+from adsbpc.model.release_spec import MechanismName
+
+RELEASE_FORMAT: Final = 1
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A query's noisy answer for one publisher, in the campaign's metric.
+    """A query's noisy answer for one cell, in the campaign's metric. Stored releases name the cell
+    by its dimension: `publisher`.
 
     `span` is (first, last) where the query is the sum over those slots. `cut` is an estimate of
     what bounds or budgets kept out of the value, and `cut_error` the standard error of that; both
     are 0 where nothing was released about it.
     """
 
-    publisher: str
+    cell: Annotated[str, Field(alias="publisher")]
     query: str
     value: float
     standard_error: float
@@ -36,6 +42,10 @@ class ChargeLine:
     rho: float
     pico_rho: int
 
+    @classmethod
+    def of(cls, charge: Charge) -> ChargeLine:
+        return cls(charge.part, float(charge.rho), charge.pico_rho)
+
 
 class Provenance(BaseModel):
     """What a release says of the ledger that paid for it: `position` and `hash` of the newest entry
@@ -50,29 +60,21 @@ class Provenance(BaseModel):
     seal: str | None = None
 
 
-class Release(BaseModel):
-    """Everything that a slot gives out. `to_text` is what the ledger stores and files hold.
+class Drawn(BaseModel):
+    """What a mechanism gives out of a slot.
 
     `values` are whole numbers with noise of `scale`: totals in grid units under AdsBPC, rows of the
     strategy under personal budgets, the last of which counts what was cut. `bound` is AdsBPC's, in
     conversions per user and slot; `allowance` that of personal budgets, in conversions of a user
     over the campaign; `histogram` counts users, if the slot looked. `estimates` answer the
     campaign's workload; `slot_totals` and `running_totals` are there whatever the workload, one
-    for each publisher: this slot alone, and everything from the first slot to this one.
-    `attribution` is the model that this slot's conversions were attributed with, where a campaign
-    has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
-    when the release is committed, and missing from those of an earlier version.
+    for each cell: this slot alone, and everything from the first slot to this one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    scope: str
-    campaign: str
     slot: int
-    starts_at: str
-    ends_at: str
-    metric: Literal["conversions", "value"]
-    mechanism: Literal["adsbpc", "personal-budget"] = "adsbpc"
+    mechanism: MechanismName = "adsbpc"
     bound: int | None = None
     allowance: float | None = None
     histogram: tuple[int, ...] = ()
@@ -83,9 +85,6 @@ class Release(BaseModel):
     estimates: tuple[Estimate, ...]
     slot_totals: tuple[Estimate, ...]
     running_totals: tuple[Estimate, ...]
-    attribution: str | None = None
-    fit: Fit | None = None
-    ledger: Provenance | None = None
 
     @model_validator(mode="after")
     def _has_what_its_mechanism_has(self) -> Self:
@@ -95,8 +94,32 @@ class Release(BaseModel):
             raise ValueError("a release has a bound under adsbpc, and an allowance otherwise")
         return self
 
+
+class Release(Drawn):
+    """Everything that a slot gives out. `to_text` is what the ledger stores and files hold.
+
+    `attribution` is the model that this slot's conversions were attributed with, where a campaign
+    has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
+    when the release is committed, and missing from those of an earlier version, as `format` is.
+    """
+
+    format: int = RELEASE_FORMAT
+    scope: str
+    campaign: str
+    starts_at: str
+    ends_at: str
+    metric: Literal["conversions", "value"]
+    attribution: str | None = None
+    fit: Fit | None = None
+    ledger: Provenance | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _is_known(cls, found: int) -> int:
+        return format_of({"format": found}, RELEASE_FORMAT)
+
     def to_text(self) -> str:
-        return self.model_dump_json()
+        return self.model_dump_json(by_alias=True)
 
     @classmethod
     def from_text(cls, text: str) -> Release:

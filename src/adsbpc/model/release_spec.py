@@ -14,6 +14,9 @@ Part = Annotated[float, Field(ge=0.001, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
+MechanismName = Literal["adsbpc", "personal-budget"]
+
+
 class AdsBPCSection(Section):
     """Parameters of AdsBPC; the defaults are the paper's, except that `histogram` tracks bounds.
 
@@ -79,7 +82,7 @@ class PrivacySection(Section):
     epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    mechanism: Literal["adsbpc", "personal-budget"] = "adsbpc"
+    mechanism: MechanismName = "adsbpc"
     adsbpc: AdsBPCSection = AdsBPCSection()
     personal_budget: PersonalBudgetSection = PersonalBudgetSection()
 

@@ -14,6 +14,7 @@ from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
+from adsbpc.model.layout import Layout
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
@@ -192,6 +193,11 @@ class CampaignSpec(Section):
     def reported_publishers(self) -> tuple[str, ...]:
         """The public list and, last, the name for everything else."""
         return (*self.campaign.publishers, OTHER_PUBLISHER)
+
+    @property
+    def layout(self) -> Layout:
+        """What is counted."""
+        return Layout(("publisher",), self.reported_publishers)
 
     @property
     def engine_options(self) -> dict[str, str | int | bool]:

@@ -1,6 +1,6 @@
 """Personal budgets: what of a user is admitted, so that no user ever costs more than the limit.
 
-Let e_s be what was admitted of a user at slot s, per publisher, in grid units, and m_s the public
+Let e_s be what was admitted of a user at slot s, per cell, in grid units, and m_s the public
 multiplier of the slot. With z_s = m_s e_s and G = B^T B over all rows of the strategy,
 
     cost = sum over s, s' of G_ss' <z_s, z_s'>  =  || B z ||^2
@@ -26,7 +26,7 @@ PARTS = 4096
 # What one user may cost over a whole campaign. Only its ratio to the noise matters; this size
 # leaves multipliers room to be precise, and keeps products within 128 bits.
 LIMIT = 2**88
-# A user's cell (slot and publisher) counts up to here, some 95,000 conversions.
+# A user's weight in one slot and cell counts up to here, some 95,000 conversions.
 LARGEST_CELL = 2**36
 # Publishers and the column for what was cut.
 MOST_COLUMNS = 4096
@@ -38,7 +38,7 @@ class Terms:
     """What decides about one slot. All of it is public, and fixed before the slot's contributions
     are looked at.
 
-    `costs` are G_t1 .. G_tt; `multiplier` is the slot's m_t for publishers, `cut_multiplier` the
+    `costs` are G_t1 .. G_tt; `multiplier` is the slot's m_t for cells, `cut_multiplier` the
     one for the column that counts what was cut. Costs of columns add up, so that what is kept may
     cost `kept_limit` and what is counted as cut `cut_limit`, and neither uses up the other's.
     """
@@ -84,7 +84,7 @@ class Terms:
 @dataclass
 class Account:
     """One user's books: how far the user moves each slot and column, m_s e_s, and what that costs.
-    The column after the publishers counts what was cut, with a budget of its own."""
+    The column after the cells counts what was cut, with a budget of its own."""
 
     moved: dict[tuple[int, int], int] = field(default_factory=dict)
     spent: int = 0

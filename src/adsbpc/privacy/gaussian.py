@@ -46,7 +46,7 @@ def noisy_totals(
     adjacency: Adjacency,
     randomness: Randomness,
 ) -> Noisy:
-    """Totals per publisher, zeros included, of users capped at exactly `bound`.
+    """Totals per cell, zeros included, of users capped at exactly `bound`.
 
     Formal guarantee: rho-zCDP, given that each user adds a vector >= 0 of L1 norm <= bound. The
     scale is proportional to the bound, so releases with bounds that depend on earlier outputs

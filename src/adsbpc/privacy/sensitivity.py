@@ -16,18 +16,18 @@ def check_bound(bound: int) -> int:
     return bound
 
 
-def totals_squared(adjacency: Adjacency, publishers: int, bound: int) -> int:
-    """Squared L2 sensitivity of totals per publisher, where a user's weights are >= 0 and add up
+def totals_squared(adjacency: Adjacency, cells: int, bound: int) -> int:
+    """Squared L2 sensitivity of totals per cell, where a user's weights are >= 0 and add up
     to at most `bound`.
 
     Adding a user adds a vector with L1 norm, hence L2 norm, <= bound. Substituting one takes a
-    vector away and adds another: with one publisher both lie in [0, bound]; with several they can
-    be `bound` at different publishers, at a distance of sqrt(2) bound.
+    vector away and adds another: with one cell both lie in [0, bound]; with several they can
+    be `bound` in different cells, at a distance of sqrt(2) bound.
     """
     check_bound(bound)
-    if publishers < 1:
-        raise PrivacyError(f"publishers = {publishers}: expected at least 1")
-    factor = 2 if adjacency is Adjacency.SUBSTITUTE and publishers > 1 else 1
+    if cells < 1:
+        raise PrivacyError(f"cells = {cells}: expected at least 1")
+    factor = 2 if adjacency is Adjacency.SUBSTITUTE and cells > 1 else 1
     return factor * bound**2
 
 

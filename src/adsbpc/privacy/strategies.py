@@ -103,9 +103,9 @@ def square_root(slots: int) -> Strategy:
 def optimised(asked: Reals, recurrence: float) -> Strategy:
     """The strategy for questions with A = Q^T diag(weights^2) Q, given how users come back.
 
-    The weighted error is tr(A G^-1). A user with conversions spread over slots and publishers
+    The weighted error is tr(A G^-1). A user with conversions spread over slots and cells
     costs <G, M> with M = I + recurrence 11^T in the mean, where `recurrence` says how often the
-    same publisher is met again on another slot. Least error at <G, M> = 1 is had with
+    same cell is met again on another slot. Least error at <G, M> = 1 is had with
     G = M^-1/2 (M^1/2 A M^1/2)^1/2 M^-1/2, and B is its lower-triangular factor.
     """
     slots = len(asked)

@@ -33,8 +33,8 @@ class Adjustment:
         standard_errors: dict[str, list[float]] = {}
         for release in releases:
             for total in release.running_totals:
-                values.setdefault(total.publisher, []).append(total.value)
-                standard_errors.setdefault(total.publisher, []).append(total.standard_error)
+                values.setdefault(total.cell, []).append(total.value)
+                standard_errors.setdefault(total.cell, []).append(total.standard_error)
         fits = {
             publisher: closest_running_total(
                 np.array(values[publisher]), np.array(standard_errors[publisher])

@@ -66,8 +66,8 @@ class Lens:
         starts_at = self.timeline.moment(release.slot - 1)
         ends_at = self.timeline.moment(release.slot)
         for answers in _by_query(estimates):
-            publishers = [answer.publisher for answer in answers]
-            rows = [(answer, [answer.publisher]) for answer in answers]
+            publishers = [answer.cell for answer in answers]
+            rows = [(answer, [answer.cell]) for answer in answers]
             for answer, counted in (*rows, (all_publishers(answers), publishers)):
                 adjusted = self._adjusted(answer.span, counted)
                 low, high = self._ends(answer, adjusted)
@@ -76,7 +76,7 @@ class Lens:
                     starts_at,
                     ends_at,
                     answer.query,
-                    answer.publisher,
+                    answer.cell,
                     answer.value if adjusted is None else adjusted,
                     answer.standard_error,
                     low,
@@ -105,9 +105,7 @@ def _by_query(estimates: Iterable[Estimate]) -> Iterator[list[Estimate]]:
     may ask the same query."""
     answers: list[Estimate] = []
     for estimate in estimates:
-        if answers and (
-            estimate.query != answers[0].query or estimate.publisher == answers[0].publisher
-        ):
+        if answers and (estimate.query != answers[0].query or estimate.cell == answers[0].cell):
             yield answers
             answers = []
         answers.append(estimate)

@@ -46,7 +46,7 @@ class Workload(Protocol):
         """sum_i |Q_ji|, for every query j: how a constant error in each slot adds up."""
 
     def answers(self, values: Reals) -> Reals:
-        """Q X for a column per publisher; slots that are not there yet may be left out if no
+        """Q X for a column per cell; slots that are not there yet may be left out if no
         query that is read needs them."""
 
 

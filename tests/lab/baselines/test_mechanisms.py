@@ -61,7 +61,7 @@ def test_global_mechanisms_agree_with_their_closed_forms(
 ) -> None:
     """Within three standard errors on every dataset; the formulas are written out again here."""
     data = small(name)
-    trials = 400 if len(data.publishers) == 1 else 30
+    trials = 400 if len(data.layout) == 1 else 30
     outcome = MECHANISMS[mechanism](data, setting(), trials, 1)
     found = scores_of(outcome, data, setting())
     expected = closed_form(data.dataset.largest_user)  # type: ignore[operator]

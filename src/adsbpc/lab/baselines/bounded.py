@@ -9,7 +9,7 @@ import numpy as np
 
 from adsbpc.lab.baselines import strategies
 from adsbpc.lab.evaluation import NOISE_STREAM, LabMechanism, Outcome, Prepared, Reals, Setting
-from adsbpc.mechanisms import AdsBPC, State, planned
+from adsbpc.mechanisms import AdsBPC, BoundedState, Question, plan_adsbpc
 from adsbpc.model import UNITS_PER_CONVERSION, Guarantee
 from adsbpc.model.release_spec import AdsBPCSection
 from adsbpc.privacy import SeededRandomness, totals_squared
@@ -36,8 +36,8 @@ def _adsbpc(
     return Outcome(np.array(bias), np.array(noise), np.array(variances))
 
 
-def _all_slots(mechanism: AdsBPC, data: Prepared, seed: int) -> State:
-    randomness, state = SeededRandomness(seed), State()
+def _all_slots(mechanism: AdsBPC, data: Prepared, seed: int) -> BoundedState:
+    randomness, state = SeededRandomness(seed), BoundedState()
     for _ in range(mechanism.slots):
         _, state = mechanism.release(state, data, randomness)
     return state
@@ -52,11 +52,17 @@ def _plan(section: AdsBPCSection, data: Prepared, setting: Setting) -> AdsBPC:
     """The paper's Lambda belongs to the dataset."""
     if "quantile_limit" not in section.model_fields_set:
         section = section.model_copy(update={"quantile_limit": data.dataset.quantile_limit})
-    guarantee = Guarantee(setting.rho, setting.adjacency, "lab")
-    return planned(
-        guarantee, section, (setting.workload,), setting.objective, data.publishers,
+    return plan_adsbpc(question_of(data, setting), section)
+
+
+def question_of(data: Prepared, setting: Setting) -> Question:
+    return Question(
+        Guarantee(setting.rho, setting.adjacency, "lab"),
+        data.layout,
+        (setting.workload,),
+        setting.objective,
         1 / UNITS_PER_CONVERSION,
-    )  # fmt: skip
+    )
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
@@ -110,7 +116,7 @@ def _bias(bound: int, data: Prepared, setting: Setting) -> Reals:
 
 
 def _slot_variances(bound: int, data: Prepared, setting: Setting) -> Reals:
-    factor = totals_squared(setting.adjacency, len(data.publishers), bound)
+    factor = totals_squared(setting.adjacency, len(data.layout), bound)
     return setting.objective.scales(setting.workload, float(setting.rho)).variances * factor
 
 
@@ -121,7 +127,7 @@ def _variances(bound: int, data: Prepared, setting: Setting) -> Reals:
 def _constant(bound: int, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     rng = np.random.default_rng([seed, NOISE_STREAM])
     scales = np.sqrt(_slot_variances(bound, data, setting))
-    drawn = rng.standard_normal((trials, setting.slots, len(data.publishers))) * scales[:, None]
+    drawn = rng.standard_normal((trials, setting.slots, len(data.layout))) * scales[:, None]
     noise = np.array([setting.workload.answers(each) for each in drawn])
     return Outcome(_bias(bound, data, setting)[None], noise, _variances(bound, data, setting)[None])
 
@@ -137,9 +143,7 @@ def matrix_bounded(data: Prepared, setting: Setting, trials: int, seed: int) -> 
     section = AdsBPCSection(bounds="svt")
     mechanism = _plan(section, data, setting)
     strategy = strategies.square_root(setting.workload)
-    sensitivity = strategies.daily_sensitivity(
-        strategy.matrix, len(data.publishers), setting.adjacency
-    )
+    sensitivity = strategies.daily_sensitivity(strategy.matrix, len(data.layout), setting.adjacency)
     measurement = float(sum(mechanism.slot_rho))
     scale = sensitivity / np.sqrt(2 * measurement)
     queries = strategies.query_matrix(setting.workload)
@@ -151,7 +155,7 @@ def matrix_bounded(data: Prepared, setting: Setting, trials: int, seed: int) -> 
         bounds = np.array(state.bounds, dtype=np.float64)
         answers = np.linalg.solve(strategy.matrix.T, (queries * bounds).T).T
         rng = np.random.default_rng([seed, NOISE_STREAM, trial])
-        drawn = scale * rng.standard_normal((setting.slots, len(data.publishers)))
+        drawn = scale * rng.standard_normal((setting.slots, len(data.layout)))
         noise.append(answers @ drawn)
         variances.append(scale**2 * (answers**2).sum(axis=1))
     return Outcome(np.array(bias), np.array(noise), np.array(variances))

@@ -27,7 +27,7 @@ class GlobalSensitivity:
 
     def __call__(self, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
         strategy = self.strategy_of(setting)
-        largest, publishers = data.dataset.largest_user, len(data.publishers)
+        largest, publishers = data.dataset.largest_user, len(data.layout)
         sensitivity = strategies.global_sensitivity(
             strategy.matrix, largest, publishers, setting.adjacency
         )

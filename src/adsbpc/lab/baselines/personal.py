@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from adsbpc.contributions import ArrayAccounts
-from adsbpc.lab.baselines.bounded import trial_seed
+from adsbpc.lab.baselines.bounded import question_of, trial_seed
 from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Setting
-from adsbpc.mechanisms import PersonalBudget, PersonalState, planned_personal
-from adsbpc.model import UNITS_PER_CONVERSION, Guarantee
+from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
+from adsbpc.model import UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 
@@ -39,9 +39,9 @@ def run(mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int) 
     answers, errors = [], []
     for _ in range(mechanism.slots):
         released, state = mechanism.release(state, accounts, randomness)
-        answers += [each.value for each in released.answers]
-        errors += [each.standard_error for each in released.answers]
-    shape = (len(setting.workload.names), len(data.publishers))
+        answers += [each.value for each in released.estimates]
+        errors += [each.standard_error for each in released.estimates]
+    shape = (len(setting.workload.names), len(data.layout))
     kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
     without_noise = setting.workload.answers(kept)
     return Outcome(
@@ -52,14 +52,7 @@ def run(mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int) 
 
 
 def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> PersonalBudget:
-    return planned_personal(
-        Guarantee(setting.rho, setting.adjacency, "lab"),
-        section,
-        (setting.workload,),
-        setting.objective,
-        data.publishers,
-        1 / UNITS_PER_CONVERSION,
-    )
+    return plan_personal(question_of(data, setting), section)
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

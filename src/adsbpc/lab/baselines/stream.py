@@ -82,7 +82,7 @@ def _one(
 ) -> tuple[Reals, Reals, Reals]:
     """Answers from the tree in force when a query is due; a range that began under an earlier
     tree is the difference of two running totals."""
-    slots, publishers = data.slots, len(data.publishers)
+    slots, publishers = data.slots, len(data.layout)
     starts = [tree.first for tree in trees]
     in_force = [bisect_right(starts, t) - 1 for t in range(1, slots + 1)]
     sums: list[Reals] = []

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.contributions.arrays import ArrayContributions
-from adsbpc.model import UNITS_PER_CONVERSION
+from adsbpc.model import UNITS_PER_CONVERSION, Layout
 
 Whole = NDArray[np.integer]
 
@@ -51,4 +51,5 @@ def contributions_of(
     else:
         weight = weight[order]
     del order
-    return ArrayContributions(user, day, publisher, weight, slots, publishers)
+    layout = Layout(("publisher",), publishers)
+    return ArrayContributions(user, day, publisher, weight, slots, layout)
