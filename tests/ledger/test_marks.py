@@ -52,7 +52,7 @@ def test_a_mark_of_an_earlier_version() -> None:
 def test_a_mark_of_a_later_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mark.json"
     file.write_text(mark(3).to_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(LedgerError, match="format 3, and this adsbpc knows 2"):
+    with pytest.raises(LedgerError, match="format 3: this adsbpc reads formats 1 to 2"):
         MarkFile(file, "acme").read()
 
 

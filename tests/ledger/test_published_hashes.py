@@ -67,7 +67,9 @@ def test_secret_state_cannot_be_guessed_from_a_hash(tmp_path: Path) -> None:
                if entry.kind == "state")  # fmt: skip
     nonce = json.loads(body)["nonce"]
     assert len(bytes.fromhex(nonce)) == 32
-    tried = [json.dumps({**step_of(threshold), "nonce": nonce}) for threshold in PLAUSIBLE]
+    tried = [
+        json.dumps({"format": 1, **step_of(threshold), "nonce": nonce}) for threshold in PLAUSIBLE
+    ]
     assert guesses(tmp_path / "ledger.sqlite", tried) == [body]
 
 

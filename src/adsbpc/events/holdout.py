@@ -15,7 +15,7 @@ _TAKEN = {
     *(
         f"{name}_{step}"
         for name in ("impressions", "conversions")
-        for step in ("source", "parsed", "checked", "repeated")
+        for step in ("source", "parsed", "parsed_kept", "checked", "repeated", "read", "read_kept")
     ),
     "clean_impressions", "clean_conversions",
 }  # fmt: skip

@@ -90,8 +90,16 @@ def read_events(
         grid.ends_at,
     )
 
+    in_reach = f"time_us >= {first_moment} AND time_us < {last_moment}"
+    in_slots = f"arrived_us >= {grid.boundaries[slots.start - 1]} AND arrived_us < {last_moment}"
     engine.view("impressions_parsed", impressions_checked(impressions, spec, offsets))
-    engine.view("conversions_parsed", conversions_checked(conversions, spec, offsets))
+    # The rows of one slot are few, and are kept; those of all slots stay where they are. So are all
+    # conversions with ids, which are gone through twice, and are few beside impressions.
+    has_ids = "event_id" in conversions.fields
+    _view(
+        engine, "conversions_parsed", conversions_checked(conversions, spec, offsets),
+        kept=slot is not None and has_ids,
+    )  # fmt: skip
     _mark_repeats(
         engine, impressions, "impressions", _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
     )
@@ -100,9 +108,11 @@ def read_events(
         engine, conversions, "conversions", _CONVERSION_COLUMNS, "",
         "arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1)",
     )  # fmt: skip
+    for name, wanted in (("impressions", in_reach), ("conversions", in_slots)):
+        _view(engine, f"{name}_read", _read(f"{name}_checked", wanted), kept=slot is not None)
     engine.view("quarantine", _quarantine())
 
-    engine.table("publishers", _publishers(spec, first_moment, last_moment))
+    engine.table("publishers", _publishers(spec))
     ((publisher_count,),) = engine.rows("count publishers", "SELECT count(*) FROM publishers")
     engine.view("clean_impressions", _impressions(first_moment, last_moment, publisher_count))
     engine.table("clean_conversions", _conversions(spec, slots), row_key="conversion_key")
@@ -180,26 +190,38 @@ def _mark_repeats(
     engine.view(f"{name}_checked", f"SELECT * FROM {parsed}")
 
 
+def _view(engine: Engine, name: str, sql: str, kept: bool) -> None:
+    """Define a view, over a table if its rows are to be kept."""
+    if kept:
+        engine.table(f"{name}_kept", sql)
+        sql = f"SELECT * FROM {name}_kept"
+    engine.view(name, sql)
+
+
+def _read(checked: str, wanted: str) -> str:
+    """Good rows that are wanted, and bad ones wherever they belong."""
+    return f"SELECT * FROM {checked} WHERE reason IS NOT NULL OR ({wanted})"
+
+
 def _quarantine() -> str:
     return """
 SELECT 'impressions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
   publisher_id, timestamp_text AS timestamp, kind, CAST(NULL AS DOUBLE) AS value, event_id
-FROM impressions_checked WHERE reason IS NOT NULL
+FROM impressions_read WHERE reason IS NOT NULL
 UNION ALL
 SELECT 'conversions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
   CAST(NULL AS STRING) AS publisher_id, timestamp_text AS timestamp, kind, value, event_id
-FROM conversions_checked WHERE reason IS NOT NULL"""
+FROM conversions_read WHERE reason IS NOT NULL"""
 
 
-def _publishers(spec: CampaignSpec, first_moment: int, last_moment: int) -> str:
+def _publishers(spec: CampaignSpec) -> str:
     listed = ", ".join(
         f"({quote_text(publisher)}, {index})"
         for index, publisher in enumerate(spec.campaign.publishers)
     )
     return f"""
 WITH seen AS (
-  SELECT DISTINCT publisher_id FROM impressions_checked
-  WHERE reason IS NULL AND time_us >= {first_moment} AND time_us < {last_moment}
+  SELECT DISTINCT publisher_id FROM impressions_read WHERE reason IS NULL
 ),
 listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
 SELECT
@@ -221,17 +243,16 @@ SELECT
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
   {order} AS touch_order
-FROM impressions_checked AS checked
+FROM impressions_read AS checked
 JOIN publishers ON publishers.publisher_id = checked.publisher_id
-WHERE checked.reason IS NULL
-  AND checked.time_us >= {first_moment} AND checked.time_us < {last_moment}"""
+WHERE checked.reason IS NULL"""
 
 
 def _conversions(spec: CampaignSpec, slots: range) -> str:
     return f"""
 WITH placed AS (
   SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
-  FROM conversions_checked AS checked WHERE reason IS NULL
+  FROM conversions_read AS checked WHERE reason IS NULL
 ),
 numbered AS (
   SELECT placed.*, row_number() OVER (
