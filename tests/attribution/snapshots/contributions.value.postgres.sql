@@ -3,7 +3,7 @@ SELECT
   slot,
   time_us,
   conversion_number,
-  publisher_index,
+  cell_index,
   CAST(FLOOR(
     units * (
       LEAST(value, CAST(50.0 AS DOUBLE PRECISION)) / CAST(50.0 AS DOUBLE PRECISION)
@@ -15,7 +15,7 @@ FROM (
     slot,
     time_us,
     conversion_number,
-    publisher_index,
+    publisher_index AS cell_index,
     value,
     CAST(SUM(credit_units) AS BIGINT) AS units
   FROM credits
@@ -26,7 +26,7 @@ FROM (
     conversion_number,
     publisher_index,
     value
-) AS by_public_publisher
+) AS by_cell
 WHERE
   CAST(FLOOR(
     units * (

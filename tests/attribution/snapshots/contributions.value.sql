@@ -1,9 +1,9 @@
 
-SELECT user_id, slot, time_us, conversion_number, publisher_index, CAST(floor(units * (least(value, CAST(50.0 AS DOUBLE)) / CAST(50.0 AS DOUBLE))) AS BIGINT) AS weight
+SELECT user_id, slot, time_us, conversion_number, cell_index, CAST(floor(units * (least(value, CAST(50.0 AS DOUBLE)) / CAST(50.0 AS DOUBLE))) AS BIGINT) AS weight
 FROM (
-  SELECT user_id, slot, time_us, conversion_number, publisher_index, value,
+  SELECT user_id, slot, time_us, conversion_number, publisher_index AS cell_index, value,
     CAST(sum(credit_units) AS BIGINT) AS units
   FROM credits
   GROUP BY user_id, slot, time_us, conversion_number, publisher_index, value
-) AS by_public_publisher
+) AS by_cell
 WHERE CAST(floor(units * (least(value, CAST(50.0 AS DOUBLE)) / CAST(50.0 AS DOUBLE))) AS BIGINT) > 0
