@@ -60,12 +60,12 @@ def plan_personal(
             'small ones to "other", or take mechanism = "adsbpc"'
         )
     split = split_personal(question.guarantee.rho, section, slots)
+    looks, major = _looks(split.get("histogram", Fraction(0)), slots)
     if stored is None:
         strategy = strategy_of(section, workload, question.objective)
         slot_rho = _paced(split["measurement"], slots)
     else:
         strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
-    looks, major = _looks(split.get("histogram", Fraction(0)), slots)
     mechanism = PersonalBudget(
         question.guarantee,
         question.layout,
