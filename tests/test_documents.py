@@ -1,0 +1,51 @@
+"""Recipes, decisions and examples stay true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECIPES = (ROOT / "CONTRIBUTING.md").read_text().split("## Recipes")[1].split("## Style")[0]
+RECIPE = {
+    part.splitlines()[0]: re.findall(r"^- `([^`]+)`", part, re.MULTILINE)
+    for part in RECIPES.split("\n### ")[1:]
+}
+# Changes that must stay small.
+SMALL = ("A mechanism", "An engine", "A breakdown dimension", "A derived metric", "An event type")
+
+
+def test_there_are_ten_recipes() -> None:
+    assert len(RECIPE) == 10
+    for name in SMALL:
+        assert any(title.startswith(name) for title in RECIPE), name
+
+
+@pytest.mark.parametrize("title", RECIPE)
+def test_a_recipe_names_files_that_exist_and_few(title: str) -> None:
+    files = RECIPE[title]
+    assert 3 <= len(files) <= 8
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\]\((\d\d-[a-z-]+\.md)\)", (folder / "README.md").read_text())
+    assert sorted(listed) == sorted(file.name for file in folder.glob("[0-9]*.md"))
+    for name in listed:
+        text = (folder / name).read_text()
+        assert all(f"**{part}.**" in text for part in ("Context", "Decision", "Consequences"))
+
+
+def test_examples_run(tmp_path: Path) -> None:
+    for example in (ROOT / "examples").glob("*.py"):
+        done = subprocess.run(
+            [sys.executable, example, tmp_path / example.stem], capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "all held: True" in done.stdout
