@@ -14,20 +14,26 @@ from hypothesis import HealthCheck, settings
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
+from tests.effort import EVERYTHING
 
 settings.register_profile(
     "adsbpc",
     deadline=None,
-    derandomize=True,
+    # On every change the same examples, so that what fails is the change; in the long run new ones.
+    derandomize=not EVERYTHING,
+    print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("adsbpc")
 
+# One thread and one partition, and a JVM that compiles quickly instead of well: its code is
+# run a few times only.
 SPARK_OPTIONS: dict[str, str | int | bool] = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": 2,
+    "spark.master": "local[1]",
+    "spark.sql.shuffle.partitions": 1,
     "spark.sql.adaptive.enabled": False,
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 _JAVA = find_java()
