@@ -83,6 +83,19 @@ def postgresql_database(postgresql_server: str) -> str:
     return postgresql_server.replace("/postgres?", f"/{name}?")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Decide what runs on every change and where: all that runs on Spark in one process, because
+    each has a JVM of its own, and first, because it takes long; then file by file."""
+    for item in items:
+        is_on_spark = item.get_closest_marker("spark") is not None
+        if is_on_spark and not item.get_closest_marker("every_change"):
+            item.add_marker(pytest.mark.slow)
+        group = "spark" if is_on_spark else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for needs, missing, message in (
         ("spark", _JAVA is None, MISSING_JAVA),

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.attribution.test_engines_agree import crowd
-from tests.cli.program import adsbpc
+from tests.cli.program import adsbpc, in_a_process
 from tests.worlds import World
 
 CAMPAIGN = """
@@ -125,11 +125,13 @@ def test_a_missing_folder_for_the_result(campaign: World, tmp_path: Path) -> Non
     assert "does not exist. Create it first" in done.stderr
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_spark_options_that_do_not_start(campaign: World, tmp_path: Path) -> None:
     options = '"spark.master" = "bogus"'
     (tmp_path / "campaign.toml").write_text(CAMPAIGN.format(engine="spark", options=options))
-    done = adsbpc("attribute", "campaign.toml", "--out", "credits.parquet", cwd=tmp_path)
+    # Its own process: options are for a JVM that does not run yet.
+    done = in_a_process("attribute", "campaign.toml", "--out", "credits.parquet", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "[engine.options]: Spark does not start with them" in done.stderr
 
@@ -166,7 +168,7 @@ def test_demo_in_odd_places(tmp_path: Path) -> None:
 
 def test_bad_usage_exits_2(tmp_path: Path) -> None:
     assert adsbpc("attribute", cwd=tmp_path).returncode == 2
-    assert adsbpc("no-such-command", cwd=tmp_path).returncode == 2
+    assert in_a_process("no-such-command", cwd=tmp_path).returncode == 2
 
 
 def test_demo(tmp_path: Path) -> None:
@@ -369,4 +371,4 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
     commands = ("attribute", "budget", "demo", "init", "plan", "release", "report", "status")
     for command in commands:
         assert command in done.stdout
-    assert adsbpc("--version", cwd=tmp_path).stdout.startswith("adsbpc ")
+    assert in_a_process("--version", cwd=tmp_path).stdout.startswith("adsbpc ")
