@@ -10,6 +10,7 @@ import numpy as np
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.adsbpc import AdsBPC
 from adsbpc.mechanisms.bounds import HistogramTracker, QuantileAndSparseVector
+from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
 from adsbpc.mechanisms.interface import FIT_PART
 from adsbpc.mechanisms.personal_budget import PersonalBudget
 from adsbpc.mechanisms.personal_planning import (
@@ -21,9 +22,9 @@ from adsbpc.mechanisms.personal_planning import (
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
 from adsbpc.model.release import Release
-from adsbpc.model.release_spec import AdsBPCSection, PrivacySection, WorkloadSection
+from adsbpc.model.release_spec import AdsBPCSection, WorkloadSection
 from adsbpc.model.spec import CampaignSpec
-from adsbpc.privacy import Strategy, composed, exact_rho, rho_of, totals_squared
+from adsbpc.privacy import Strategy, composed, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -41,23 +42,6 @@ from adsbpc.workloads.queries import Reals
 Mechanism = AdsBPC | PersonalBudget
 
 
-def guarantee_of(spec: CampaignSpec) -> Guarantee:
-    """What the campaign promises."""
-    privacy = privacy_of(spec)
-    if privacy.rho is not None:
-        rho = exact_rho(privacy.rho)
-    else:
-        assert privacy.epsilon is not None
-        rho = rho_of(privacy.epsilon, privacy.delta)
-    return Guarantee(rho, privacy.adjacency, spec.campaign.scope)
-
-
-def fit_rho(spec: CampaignSpec) -> Fraction:
-    """What a fit of the attribution model costs; 0 if the campaign makes none."""
-    fit = spec.attribution.fit
-    return Fraction(0) if fit is None or fit.rho is None else exact_rho(fit.rho)
-
-
 def _measured(spec: CampaignSpec) -> Guarantee:
     """What is left for the mechanism after the fit."""
     whole, fit = guarantee_of(spec), fit_rho(spec)
@@ -67,14 +51,6 @@ def _measured(spec: CampaignSpec) -> Guarantee:
             f"{float(whole.rho):.6g} to measure with. Lower it; a twentieth is usual"
         )
     return replace(whole, rho=whole.rho - fit)
-
-
-def privacy_of(spec: CampaignSpec) -> PrivacySection:
-    if spec.privacy is None:
-        raise PrivacyError(
-            "the campaign file has no [privacy] section. Add one, for example with rho = 1.0"
-        )
-    return spec.privacy
 
 
 def workload_of(section: WorkloadSection, spec: CampaignSpec) -> Workload:
