@@ -61,7 +61,9 @@ test: setup
 	$(PYTEST) -m "not slow"
 
 test-all: setup
-	ADSBPC_TESTS=all $(PYTEST)
+	@# Coverage here and not on every change, because counting lines makes Python slower.
+	ADSBPC_TESTS=all $(PYTEST) --cov --cov-report=
+	@echo "Branch coverage of src/adsbpc: $$($(BIN)/coverage report --format=total)%"
 
 mutants: setup
 	$(BIN)/python -m tests.mutants
@@ -91,4 +93,4 @@ lock: setup
 		--constraint requirements/dev.txt requirements/oracle.in --output-file requirements/oracle.txt
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench demo test-artefacts
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts
