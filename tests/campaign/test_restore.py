@@ -86,8 +86,20 @@ def location_of(database: str, request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgresql_database"))
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("privacy", MECHANISMS.values(), ids=MECHANISMS)
+@pytest.mark.parametrize(
+    ("privacy", "database"),
+    [
+        pytest.param(
+            privacy,
+            database,
+            id=f"{name}-{database}",
+            # Every mechanism on SQLite, and one on PostgreSQL; all of them in the long run.
+            marks=[] if database == "sqlite" or name == "personal" else [pytest.mark.slow],
+        )
+        for name, privacy in MECHANISMS.items()
+        for database in ("sqlite", "postgresql")
+    ],
+)
 def test_a_drill(
     privacy: str,
     database: str,
@@ -167,7 +179,11 @@ def unchanged(accident: Accident) -> None:
 @pytest.mark.parametrize("privacy", ["", FIXED], ids=["adsbpc", "personal"])
 @pytest.mark.parametrize(
     ("before", "after"),
-    [('"pico_rho":', '"pico_rho":1'), ('"values":[', '"values":[ '), ("}", "}\n")],
+    [
+        ('"pico_rho":', '"pico_rho":1'),
+        pytest.param('"values":[', '"values":[ ', marks=pytest.mark.slow),
+        pytest.param("}", "}\n", marks=pytest.mark.slow),
+    ],
 )
 def test_a_file_that_was_changed(
     before: str, after: str, privacy: str, witness: str | None, tmp_path: Path
