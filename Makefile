@@ -8,11 +8,12 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce personal-budgets attribution test mutants check format bench lock clean
+.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all mutants check format bench lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
-	@echo "make test    run all tests (what needs Java 17 or Chromium says so if it is missing)"
+	@echo "make test    the tests of every change (what needs Java 17 or Chromium says so if it is missing)"
+	@echo "make test-all  all tests: kills at every line, all of Spark, every role, new examples"
 	@echo "make mutants plant mistakes that would couple people; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
@@ -52,10 +53,17 @@ personal-budgets: setup
 attribution: setup
 	$(BIN)/python docs/attribution.py
 
+# Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
+# because the longest files have few tests, and would come last.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+
 test: setup
-	@# Two processes, each with whole files: most of the time is spent waiting for other processes.
-	@# In their order, because the longest files have few tests, and would come last.
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow"
+
+test-all: setup
+	@# Coverage here and not on every change, because counting lines makes Python slower.
+	ADSBPC_TESTS=all $(PYTEST) --cov --cov-report=
+	@echo "Branch coverage of src/adsbpc: $$($(BIN)/coverage report --format=total)%"
 
 mutants: setup
 	$(BIN)/python -m tests.mutants
@@ -85,4 +93,4 @@ lock: setup
 		--constraint requirements/dev.txt requirements/oracle.in --output-file requirements/oracle.txt
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench demo test-artefacts
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts

@@ -14,20 +14,26 @@ from hypothesis import HealthCheck, settings
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
+from tests.effort import EVERYTHING
 
 settings.register_profile(
     "adsbpc",
     deadline=None,
-    derandomize=True,
+    # On every change the same examples, so that what fails is the change; in the long run new ones.
+    derandomize=not EVERYTHING,
+    print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("adsbpc")
 
+# One thread and one partition, and a JVM that compiles quickly instead of well: its code is
+# run a few times only.
 SPARK_OPTIONS: dict[str, str | int | bool] = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": 2,
+    "spark.master": "local[1]",
+    "spark.sql.shuffle.partitions": 1,
     "spark.sql.adaptive.enabled": False,
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 _JAVA = find_java()
@@ -75,6 +81,19 @@ def postgresql_database(postgresql_server: str) -> str:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
     engine.dispose()
     return postgresql_server.replace("/postgres?", f"/{name}?")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Decide what runs on every change and where: all that runs on Spark in one process, because
+    each has a JVM of its own, and first, because it takes long; then file by file."""
+    for item in items:
+        is_on_spark = item.get_closest_marker("spark") is not None
+        if is_on_spark and not item.get_closest_marker("every_change"):
+            item.add_marker(pytest.mark.slow)
+        group = "spark" if is_on_spark else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -15,6 +15,7 @@ from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION
 from adsbpc.model.slots import to_microseconds
 from tests.conftest import open_test_engine
+from tests.effort import examples
 from tests.worlds import World, credits_on
 
 HOUR = 3_600_000_000
@@ -84,7 +85,7 @@ def check_world(world: World, engine_name: str, directory: Path) -> None:
 
 
 @given(world=worlds())
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 def test_any_world_on_duckdb(world: World, tmp_path: Path) -> None:
     check_world(world, "duckdb", tmp_path)
 
@@ -124,7 +125,17 @@ def crowd() -> tuple[list[Impression], list[Conversion]]:
     return impressions, conversions
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: "-".join(str(v) for v in m.values()))
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(
+            model,
+            id="-".join(map(str, model.values())),
+            marks=[pytest.mark.every_change] if model["model"] == "time_decay" else [],
+        )
+        for model in MODELS
+    ],
+)
 def test_a_crowd_on_every_road(model: dict[str, Any], engine: Engine, tmp_path: Path) -> None:
     impressions, conversions = crowd()
     world = World(

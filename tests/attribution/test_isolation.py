@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from adsbpc.engines import Engine
 from tests.attribution.test_engines_agree import MODELS, crowd, worlds
 from tests.conftest import open_test_engine
+from tests.effort import examples
 from tests.worlds import World, credits_on
 
 # Credits, contributions and quarantine: everything that carries a user.
@@ -34,7 +35,7 @@ def rows_of_others(world: World, engine: Engine, directory: Path, left_out: str)
 
 
 @given(data=st.data(), world=worlds())
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 def test_removing_anyone_from_any_world(data: st.DataObject, world: World, tmp_path: Path) -> None:
     if not world.users():
         return
@@ -57,6 +58,7 @@ def test_removing_anyone_from_the_crowd(gone: str, duckdb_engine: Engine, tmp_pa
     )
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_removing_a_busy_user_on_spark(tmp_path: Path) -> None:
     impressions, conversions = crowd()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import get_args
@@ -28,7 +29,7 @@ from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.privacy import COUNT_UNITS
 from tests.campaign.files import PERSONAL, edit, published, stored, write_campaign
 from tests.campaign.onlooker import Onlooker
-from tests.campaign.test_kills import lines_of
+from tests.campaign.test_kills import lines_of, states_of
 from tests.campaign.test_races import race
 from tests.campaign.victims import Point, die_at, victim
 from tests.conftest import SPARK_OPTIONS
@@ -117,6 +118,7 @@ def test_noise_of_the_counts(adjacency: str, factor: int, tmp_path: Path) -> Non
 # ---- credits -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_change
 @pytest.mark.parametrize("engine_name", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def test_credits_follow_from_the_released_parameters(engine_name: str, tmp_path: Path) -> None:
     file = with_fit(tmp_path, "markov")
@@ -182,7 +184,14 @@ def test_nothing_to_fit_from(tmp_path: Path) -> None:
 # ---- kills and races ---------------------------------------------------------------------------
 
 
-def test_killed_at_every_line_of_a_fit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("points_of", "at_least"),
+    [(states_of, 5), pytest.param(lines_of, 20, marks=pytest.mark.slow)],
+    ids=["every state", "every line"],
+)
+def test_killed_in_a_fit(
+    points_of: Callable[[Path, int], list[Point]], at_least: int, tmp_path: Path
+) -> None:
     started = with_fit(tmp_path / "started")
     Campaign.load(started).release(1)
 
@@ -190,21 +199,25 @@ def test_killed_at_every_line_of_a_fit(tmp_path: Path) -> None:
         shutil.copytree(started.parent, tmp_path / name)
         return tmp_path / name / started.name
 
-    points = [point for point in lines_of(copy("traced"), 2) if point[0].endswith("fits.py")]
-    assert len(points) > 20
+    points = points_of(copy("traced"), 2)
+    if points_of is lines_of:
+        points = [point for point in points if point[0].endswith("fits.py")]
+    assert len(points) > at_least
 
-    def die(number: int, point: Point) -> None:
+    def die(number: int, point: Point) -> int:
         file = copy(str(number))
         onlooker = Onlooker(file, "ledger.sqlite")
         process = victim(die_at, file, 2, point)
         process.join()
-        assert onlooker.look() == 1
+        found = onlooker.look()
         onlooker.finish(3)
         assert sum(json.loads(text)["fit"] is not None for text in onlooker.seen) == 1
         shutil.rmtree(file.parent)
+        return found
 
-    for number, point in enumerate(points):
-        die(number, point)
+    committed = [die(number, point) for number, point in enumerate(points)]
+    # Lines of the fit itself come before the commit.
+    assert committed.count(1) == len(points) if points_of is lines_of else set(committed) == {1, 2}
 
 
 def test_eight_processes_make_one_fit(tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def test_old_books_that_cannot_be_swept(file: Path) -> None:
     assert Campaign.load(file).verify().problem is None
 
 
-@pytest.mark.parametrize("room", [0, 4, 8, 12])
+@pytest.mark.parametrize(
+    "room", [4, *(pytest.param(room, marks=pytest.mark.slow) for room in (0, 8, 12))]
+)
 def test_a_disk_that_is_full_of_books(room: int, file: Path) -> None:
     """It has room for so many kilobytes of new books: each of the four files of a slot takes four.
     What a failed attempt leaves would fill it further, so it goes."""
@@ -84,7 +86,9 @@ find adsbpc-books -path '*slot=0004/*'
     assert Campaign.load(file).verify().problem is None
 
 
-@pytest.mark.parametrize("room", [8, 100, 120])
+@pytest.mark.parametrize(
+    "room", [100, *(pytest.param(room, marks=pytest.mark.slow) for room in (8, 120))]
+)
 def test_a_full_disk_loses_nothing(
     room: int, file: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -1,4 +1,7 @@
-"""Kill -9 at every step: what was committed stays byte for byte, nothing is charged twice."""
+"""Kill -9 at every step: what was committed stays byte for byte, nothing is charged twice.
+
+On every change a process dies once in each state of the disk that a release goes through: what it
+leaves is the same at every line in between. `make test-all` kills at every line."""
 
 from __future__ import annotations
 
@@ -28,7 +31,6 @@ from tests.campaign.victims import (
     victim,
 )
 
-RANDOM_KILLS = 200
 SLOTS = 700
 
 
@@ -38,44 +40,80 @@ def location_of(database: str, request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgresql_database"))
 
 
-def lines_of(file: Path, slot: int) -> list[Point]:
-    """The lines of `campaign/` and `ledger/` that the release of a slot runs, in order."""
+def trace_of(file: Path, slot: int) -> list[tuple[Point, str]]:
+    """The lines of `campaign/` and `ledger/` that the release of a slot runs, in order, with the
+    state of the disk before each."""
     seen = multiprocessing.get_context("forkserver").Queue()
     process = victim(trace_release, file, slot, seen)
-    points: list[Point] = seen.get(timeout=60)
+    points: list[tuple[Point, str]] = seen.get(timeout=300)
     process.join()
     return points
 
 
-def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
-    """At each line a process dies, and the next one goes on from what it left."""
-    witness = "elsewhere/witness.json"
-    file = write_campaign(tmp_path, SLOTS, "1h", witness=witness, conversions_per_slot=2)
-    points = lines_of(file, 1)
-    # Also between the commit and the witness, and between the witness and the file.
-    assert {Path(name).name for name, _ in points} >= {"ledger.py", "marks.py", "published.py"}
+def lines_of(file: Path, slot: int) -> list[Point]:
+    return [point for point, _ in trace_of(file, slot)]
+
+
+def states_of(file: Path, slot: int) -> list[Point]:
+    """The first line in each state of the disk."""
+    first: dict[str, Point] = {}
+    for point, state in trace_of(file, slot):
+        first.setdefault(state, point)
+    return list(first.values())
+
+
+WITNESS = "elsewhere/witness.json"
+
+
+def kill_releases(file: Path, points: list[Point]) -> list[Point]:
+    """At each line a process dies, and the next one goes on from what it left; the lines that
+    were not run."""
     onlooker = Onlooker(file, "ledger.sqlite")
-    assert onlooker.look() == 1
-    assert len(points) > 150
-    only_at_first = []
+    not_run = []
     for point in points:
         slot = onlooker.look() + 1
         process = victim(die_at, file, slot, point)
         process.join()
         assert process.exitcode in (-signal.SIGKILL, 0), point
         if process.exitcode == 0:
-            only_at_first.append(point)
+            not_run.append(point)
     onlooker.finish(onlooker.look() + 1)
-    # Lines that only the first release of a campaign runs: a fresh folder for each.
-    assert len(only_at_first) > 20
-    for number, point in enumerate(only_at_first):
-        first = write_campaign(tmp_path / str(number), 3, witness=witness, conversions_per_slot=2)
-        process = victim(die_at, first, 1, point)
+    return not_run
+
+
+def kill_first_releases(directory: Path, points: list[Point]) -> None:
+    """A fresh folder for each."""
+    for number, point in enumerate(points):
+        file = write_campaign(directory / str(number), 3, witness=WITNESS, conversions_per_slot=2)
+        process = victim(die_at, file, 1, point)
         process.join()
         assert process.exitcode == -signal.SIGKILL, point
-        onlooker = Onlooker(first, "ledger.sqlite")
+        onlooker = Onlooker(file, "ledger.sqlite")
         onlooker.look()
         onlooker.finish(1)
+
+
+def test_killed_in_every_state_of_a_release(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, SLOTS, "1h", witness=WITNESS, conversions_per_slot=2)
+    at_first, later = states_of(file, 1), states_of(file, 2)
+    # Also between the commit and the witness, and between the witness and the file.
+    for points in (at_first, later):
+        files = {Path(name).name for name, _ in points}
+        assert files >= {"ledger.py", "durable.py", "published.py"}
+        assert len(points) > 8
+    assert kill_releases(file, later) == []
+    kill_first_releases(tmp_path, at_first)
+
+
+@pytest.mark.slow
+def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, SLOTS, "1h", witness=WITNESS, conversions_per_slot=2)
+    points = lines_of(file, 1)
+    assert {Path(name).name for name, _ in points} >= {"ledger.py", "marks.py", "published.py"}
+    assert len(points) > 150
+    only_at_first = kill_releases(file, points)
+    assert len(only_at_first) > 20
+    kill_first_releases(tmp_path, only_at_first)
 
 
 class WithBooks:
@@ -124,6 +162,21 @@ class WithBooks:
         return found - before
 
 
+def test_personal_budgets_killed_in_every_state(tmp_path: Path) -> None:
+    """An attempt that was not committed changes nothing that comes later."""
+    campaigns = WithBooks(tmp_path)
+    for started in (True, False):
+        points = states_of(campaigns.copy(started, f"traced {started}"), 5 if started else 1)
+        assert any(path.endswith("books.py") for path, _ in points)
+        advanced = [
+            campaigns.kill(started, f"{started} {number}", die_at, point)
+            for number, point in enumerate(points)
+        ]
+        # Some died after the commit, and some before.
+        assert 0 < sum(advanced) < len(points)
+
+
+@pytest.mark.slow
 def test_personal_budgets_killed_at_every_line_of_their_own(tmp_path: Path) -> None:
     """Every line that AdsBPC does not run, and the six steps themselves. An attempt that was not
     committed changes nothing that comes later."""
@@ -169,8 +222,13 @@ def seconds_of_a_release(file: Path) -> float:
 
 @pytest.mark.parametrize(
     ("database", "kills", "privacy"),
-    [("sqlite", RANDOM_KILLS, ""), ("postgresql", 40, ""), ("sqlite", 40, PERSONAL)],
-    ids=["sqlite", "postgresql", "sqlite with books"],
+    [
+        ("sqlite", 12, ""),
+        pytest.param("sqlite", 200, "", marks=pytest.mark.slow),
+        pytest.param("postgresql", 40, "", marks=pytest.mark.slow),
+        pytest.param("sqlite", 40, PERSONAL, marks=pytest.mark.slow),
+    ],
+    ids=["sqlite, some", "sqlite", "postgresql", "sqlite with books"],
 )
 def test_killed_at_random_times(
     database: str, kills: int, privacy: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from hashlib import sha256
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import FrameType
@@ -55,20 +56,32 @@ def release_together(file: Path, slot: int, barrier: Any, answers: Any) -> None:
 
 
 def trace_release(file: Path, slot: int, seen: Any) -> None:
-    """Release a slot and tell every line of the watched files that ran, in order."""
-    points: dict[Point, None] = {}
+    """Release a slot and tell every line of the watched files that ran, in order, and what was on
+    the disk when it ran first."""
+    points: dict[Point, str] = {}
 
     def watch(frame: FrameType, event: str, _argument: object) -> Any:
         if not frame.f_code.co_filename.startswith(WATCHED):
             return None
-        if event == "line":
-            points[(frame.f_code.co_filename, frame.f_lineno)] = None
+        point = (frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and point not in points:
+            points[point] = _on_the_disk(file.parent)
         return watch
 
     sys.settrace(watch)
     Campaign.load(file).release(slot)
     sys.settrace(None)
-    seen.put(list(points))
+    seen.put(list(points.items()))
+
+
+def _on_the_disk(directory: Path) -> str:
+    """A hash of everything that a killed process would leave: folders, files, their content."""
+    found = sha256()
+    for path in sorted(directory.rglob("*")):
+        found.update(f"{path} ".encode())
+        if path.is_file():
+            found.update(sha256(path.read_bytes()).digest())
+    return found.hexdigest()
 
 
 def die_at(file: Path, slot: int, point: Point) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from adsbpc.model import load_spec
 from tests.campaign.files import edit, published, write_campaign
-from tests.cli.program import adsbpc
+from tests.cli.program import adsbpc, in_a_process
 from tests.small_world import fill_and_free, in_a_small_world, read_only, small
 
 
@@ -125,7 +125,7 @@ def test_a_deleted_ledger_is_refused(file: Path) -> None:
     run("release", file.name, "--slot", 1, cwd=file.parent)
     (file.parent / "ledger.sqlite").unlink()
     for command in ("release", "status", "report"):
-        done = adsbpc(command, file.name, cwd=file.parent)
+        done = in_a_process(command, file.name, cwd=file.parent)
         refused(done, 1, "A lost ledger counts as spent: restore it from its newest backup")
 
 
@@ -199,7 +199,9 @@ def test_a_read_only_folder(file: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("room", [4, 60, 80, 90, 100, 110])
+@pytest.mark.parametrize(
+    "room", [4, 90, *(pytest.param(room, marks=pytest.mark.slow) for room in (60, 80, 100, 110))]
+)
 def test_a_full_disk_loses_nothing(room: int, file: Path, tmp_path_factory: Any) -> None:
     """However far a release comes before the disk is full, the next one goes on from there."""
     disk, out = tmp_path_factory.mktemp("disk"), tmp_path_factory.mktemp("out")

@@ -148,6 +148,7 @@ def world(users: int = 40, seed: int = 1) -> list[Row]:
 CHOSEN = [3000, 2000, 2000, 1000]
 
 
+@pytest.mark.every_change
 def test_a_larger_world_is_the_same_everywhere(engine: Engine, tmp_path: Path) -> None:
     rows = world()
     expected = run(ReferenceAccounts(rows, SLOTS, LAYOUT), CHOSEN)
@@ -215,6 +216,7 @@ FROM users_read JOIN names_read ON names_read.number = users_read.number""",
     return {tuple(row) for row in found}
 
 
+@pytest.mark.every_change
 def test_halves_put_together_again_are_the_number(engine: Engine) -> None:
     for number in (0, 1, 2**53 - 1, 2**53, 2**88, 2**106 - 1):
         ((high, low, same),) = engine.rows(
@@ -231,6 +233,7 @@ def test_slots_in_another_order_are_refused() -> None:
         accounts.admit(terms_of(2, 5))
 
 
+@pytest.mark.every_change
 def test_books_of_another_slot_are_refused(engine: Engine, tmp_path: Path) -> None:
     rows_table(engine, [Row("a", 1, 0, UNIT)])
     accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))

@@ -22,6 +22,7 @@ from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
 from tests.conftest import open_test_engine
 from tests.contributions.rows import arrays_of
+from tests.effort import examples
 
 SLOTS = 3
 LAYOUT = Layout(("publisher",), ("P-1", "P-2", "other"))
@@ -78,7 +79,7 @@ edge_lists = st.lists(st.integers(1, 10 * UNIT), min_size=1, max_size=5, unique=
 
 
 @given(row_lists, bounds, edge_lists)
-@settings(max_examples=400)
+@settings(max_examples=examples(100, 400))
 def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: list[int]) -> None:
     check_all(arrays(rows), rows, bound, edges)
     lifetime = reference.totals_lifetime(rows, SLOTS, len(LAYOUT), bound)
@@ -86,17 +87,18 @@ def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: lis
 
 
 @given(row_lists, bounds, edge_lists)
-@settings(max_examples=100)
+@settings(max_examples=examples(30, 100))
 def test_duckdb_agrees_with_the_reference(
     duckdb_engine: Engine, rows: list[Row], bound: int, edges: list[int]
 ) -> None:
     check_all(on_engine(duckdb_engine, rows), rows, bound, edges)
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 @given(row_lists, bounds, edge_lists)
 @settings(
-    max_examples=4,
+    max_examples=examples(1, 4),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
@@ -134,6 +136,7 @@ def test_the_first_conversions_are_kept_and_the_crossing_one_in_part() -> None:
     assert arrays(rows).totals(1, UNIT + 7).tolist() == [7, UNIT, 0]
 
 
+@pytest.mark.every_change
 def test_two_campaigns_on_one_engine_keep_their_caps(engine: Engine) -> None:
     """Each keeps its own sums: another slot of another campaign must not lift a bound."""
     one = on_engine(engine, [Row("a", 1, 0, 100), Row("b", 2, 0, 1)])
@@ -151,6 +154,7 @@ def test_rows_without_weight_are_nobodys(engine: Engine) -> None:
     assert found.histogram(1, [5]).tolist() == [0, 1]
 
 
+@pytest.mark.every_change
 def test_large_cells_do_not_wrap(engine: Engine) -> None:
     rows = [Row("a", 1, 0, 2**43), Row("a", 1, 1, 2**41)]
     for bound in (2**42, 3 * 2**40):

@@ -167,6 +167,7 @@ def test_weights_of_large_vectors(duckdb_engine: Engine, vectors: list[tuple[int
     assert counts_of(duckdb_engine, counts, users) == plain_counts(counts, users).tolist()
 
 
+@pytest.mark.every_change
 def test_weights_of_every_norm_on_every_engine(engine: Engine) -> None:
     """Squared norms beside those at which the weight steps down by one, where floating point may be
     wrong: a sum of four squares is every number."""

@@ -86,6 +86,7 @@ def test_values_weigh_in_proportion_to_the_cap(
         assert weight == units
 
 
+@pytest.mark.every_change
 @pytest.mark.parametrize(
     ("value", "weight"), [(0.0, 0), (25.0, UNIT // 4), (100.0, UNIT), (1e9, UNIT)]
 )

@@ -10,6 +10,7 @@ import pytest
 from adsbpc.engines import Engine, open_engine, quote_name, quote_text
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from adsbpc.errors import AdsbpcError, EngineError, SpecError
+from tests.conftest import open_test_engine
 
 NASTY = [
     "it's",
@@ -23,6 +24,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.every_change
 def test_the_vocabulary(engine: Engine) -> None:
     found = engine.rows(
         "vocabulary",
@@ -43,9 +45,10 @@ def test_texts_and_names_survive_quoting(text: str, duckdb_engine: Engine) -> No
     assert duckdb_engine.rows("quoting", sql) == [(text,)]
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_texts_and_names_survive_quoting_on_spark() -> None:
-    engine = open_engine("spark")
+    engine = open_test_engine("spark")
     try:
         for text in NASTY:
             sql = f"SELECT {quote_text(text)} AS {quote_name(text)}"
@@ -54,6 +57,7 @@ def test_texts_and_names_survive_quoting_on_spark() -> None:
         engine.close()
 
 
+@pytest.mark.every_change
 def test_a_failing_step_shows_its_name_and_sql(engine: Engine) -> None:
     with pytest.raises(EngineError) as caught:
         engine.rows("count the stars", "SELECT count(*) FROM no_such_sky")

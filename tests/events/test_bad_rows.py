@@ -56,6 +56,7 @@ def test_every_kind_of_bad_impression(engine: Engine, tmp_path: Path) -> None:
     assert events.quarantined() == expected
 
 
+@pytest.mark.every_change
 def test_every_kind_of_bad_conversion(engine: Engine, tmp_path: Path) -> None:
     bad = [
         {**FULL_CONVERSION, "event_id": f"b{k}", **change}
@@ -104,6 +105,7 @@ def test_one_event_id_of_two_users_is_no_repeat(engine: Engine, tmp_path: Path) 
     assert events.quarantined() == {("conversions", Reason.REPEATED_ID): 1}
 
 
+@pytest.mark.every_change
 def test_two_users_who_repeat_the_same_event_id(engine: Engine, tmp_path: Path) -> None:
     """Each keeps one of its own: a repeat of one user's is no repeat of another's."""
     rows = [{**FULL_CONVERSION, "user_id": user} for user in ("u1", "u2", "u1", "u2")]
@@ -315,6 +317,7 @@ def test_values_in_csv_are_plain_numbers(engine: Engine, tmp_path: Path) -> None
     assert events.quarantined() == {("conversions", Reason.BAD_VALUE): len(bad)}
 
 
+@pytest.mark.every_change
 def test_bytes_that_are_no_utf8_never_merge_users(engine: Engine, tmp_path: Path) -> None:
     """Some engines read bad bytes as one replacement character, others stop at the file."""
     write_both(tmp_path)

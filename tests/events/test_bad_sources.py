@@ -108,6 +108,7 @@ def test_integer_timestamps_must_be_declared(engine: Engine, tmp_path: Path) -> 
     assert found == [(1_772_449_200_000_000,)]
 
 
+@pytest.mark.every_change
 def test_files_with_different_types(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     write(tmp_path / "i" / "1.parquet", [IMPRESSION])
@@ -133,6 +134,7 @@ def test_no_such_file(engine: Engine, tmp_path: Path) -> None:
     assert error.to_do == "Check [events] conversions in the campaign file."
 
 
+@pytest.mark.every_change
 def test_no_such_table(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     with pytest.raises((SourceError, EngineError), match="no_such_table"):
@@ -147,6 +149,7 @@ def test_a_file_that_is_no_parquet(engine: Engine, tmp_path: Path) -> None:
     assert "cannot open" in error.found
 
 
+@pytest.mark.every_change
 def test_a_file_cut_short(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     whole = (tmp_path / "conversions.parquet").read_bytes()

@@ -17,6 +17,7 @@ from adsbpc.engines.csv_dialect import LONGEST_LINE
 from adsbpc.engines.csv_lines import header_of, rows_of
 from adsbpc.events import read_events
 from tests.conftest import open_test_engine
+from tests.effort import examples
 from tests.events import hostile
 from tests.events.files import counts, spec_of
 
@@ -34,11 +35,12 @@ csv_rows = st.fixed_dictionaries(
 
 
 @given(lines=csv_rows)
-@settings(max_examples=120)
+@settings(max_examples=examples(40, 120))
 def test_csv_on_duckdb(lines: dict[str, list[tuple[int, bytes]]], tmp_path: Path) -> None:
     assert_nobody_else_changes_in_csv("duckdb", lines, tmp_path)
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_csv_on_spark(tmp_path: Path) -> None:
     """All of them at once: a session of Spark takes seconds for each example."""
@@ -88,13 +90,16 @@ units = st.sampled_from(["ms", "us", "ns"])
 
 
 @given(unit=units, zone=st.sampled_from([None, "UTC"]), rows=parquet_rows)
-@settings(max_examples=120)
+@settings(max_examples=examples(40, 120))
 def test_parquet_on_duckdb(unit: str, zone: str | None, rows: Any, tmp_path: Path) -> None:
     assert_nobody_else_changes_in_parquet("duckdb", unit, zone, rows, tmp_path)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("unit", "zone"), [("ms", "UTC"), ("us", "UTC"), ("ms", None)])
+@pytest.mark.parametrize(
+    ("unit", "zone"),
+    [pytest.param("ms", "UTC", marks=pytest.mark.every_change), ("us", "UTC"), ("ms", None)],
+)
 def test_parquet_on_spark(unit: str, zone: str | None, tmp_path: Path) -> None:
     moments = [2**63 - 1, -(2**63), 2**62, -(2**62), 0, 2**53, -(2**53)]
     rows: dict[str, list[tuple[int, Any]]] = {}
@@ -129,6 +134,7 @@ def assert_nobody_else_changes_in_parquet(
         engine.close()
 
 
+@pytest.mark.every_change
 def test_a_sign_that_looks_like_a_comment(engine: Engine, tmp_path: Path) -> None:
     """The audit's finding: 200 ids that start with #, one more, and all of them were gone."""
     ids = [f"#{k}" for k in range(200)]
@@ -225,7 +231,7 @@ def read_alone(line: bytes, dialect: CsvDialect, fields: int) -> list[str] | Non
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 def test_lines_are_read_as_each_would_be_alone(dialect: CsvDialect, data: st.DataObject) -> None:
     sign = st.sampled_from(
         [dialect.delimiter, dialect.quote or '"', "a", "é", " ", "\0", "\r", "#"]
@@ -255,6 +261,7 @@ def _counted(tables: list[pa.Table]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for table in tables for row in table.to_pylist())
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_spark_reads_lines_as_everybody_does(tmp_path: Path) -> None:
     from adsbpc.engines.csv_dialect import UNREADABLE

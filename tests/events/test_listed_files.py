@@ -32,6 +32,7 @@ def refusal(path: Path, content: str | bytes) -> SourceError:
     return caught.value
 
 
+@pytest.mark.every_change
 def test_the_listed_files_are_read(engine: Engine, tmp_path: Path) -> None:
     """No others beside them; folders are no columns, and a list is no table by its name."""
     files = [tmp_path / "kind=view" / "a.parquet", tmp_path / "kind=none" / "b.parquet"]

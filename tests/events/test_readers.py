@@ -84,6 +84,7 @@ def test_a_table_of_a_duckdb_file(tmp_path: Path) -> None:
         engine.close()
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_a_table_of_spark(tmp_path: Path) -> None:
     from tests.conftest import open_test_engine
@@ -245,6 +246,7 @@ def test_every_way_to_write_an_instant(
     assert read_moment(value, zone, duckdb_engine, tmp_path) == instant
 
 
+@pytest.mark.every_change
 @pytest.mark.spark
 def test_every_way_to_write_an_instant_on_spark(tmp_path: Path) -> None:
     from tests.conftest import open_test_engine

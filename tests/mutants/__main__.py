@@ -36,10 +36,10 @@ def killer(mutant: Mutant | None, tests: tuple[str, ...]) -> str | None:
         run = subprocess.run(
             [
                 sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-                "-m", "not spark and not browser", *tests,
+                "-m", "not spark and not browser", "--hypothesis-seed=0", *tests,
             ],
-            cwd=_ROOT, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True,
-            text=True, check=False,
+            cwd=_ROOT, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(source), "ADSBPC_TESTS": "all"},
         )  # fmt: skip
     if run.returncode == 0:
         return None

@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of ingest, a hundred times: what was acknowledged is there once."""
+"""Kill -9 in the middle of ingest, again and again: what was acknowledged is there once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
+import pytest
 from sqlalchemy import func, select
 
 from adsbpc.service.backend import Backend
@@ -23,7 +24,6 @@ from tests.service.processes import prepared, served, start
 from tests.service.pushed import lines
 from tests.service.raw import http
 
-KILLS = 100
 # These servers run by the system's clock, and take no row that is too old.
 MOMENT = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 SENDERS: tuple[tuple[Role, str, Source], ...] = (
@@ -137,7 +137,8 @@ def retired_files(backend: Backend) -> int:
         return int(connection.execute(counted).scalar_one())
 
 
-def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.slow)])
+def test_kills_lose_and_double_nothing(kills: int, tmp_path: Path) -> None:
     config, backend = prepared(tmp_path, '[ingest]\ncompact_every = "1s"\n')
     rng = random.Random(8)
     senders = [
@@ -145,7 +146,7 @@ def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
         for role, name, source in SENDERS
     ]
     threads = [threading.Thread(target=sender.run) for sender in senders]
-    for number in range(KILLS):
+    for number in range(kills):
         server = start(config, hurried=True)
         for sender in senders:
             sender.url = server.url
@@ -164,11 +165,11 @@ def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
         thread.join()
 
     check(backend, senders)
-    assert acknowledged(senders) > KILLS / 2
-    assert sum(len(each.batches) for each in senders) - acknowledged(senders) > 10
+    assert acknowledged(senders) > kills / 2
+    assert sum(len(each.batches) for each in senders) - acknowledged(senders) > kills / 10
     # Otherwise the kills came at harmless moments.
-    assert all(each.broken > KILLS / 2 for each in senders)
-    assert retired_files(backend) > KILLS / 2
+    assert all(each.broken > kills / 2 for each in senders)
+    assert retired_files(backend) > kills / 2
 
     with served(config) as server, httpx.Client(timeout=30, trust_env=False) as client:
         for sender in senders:

@@ -1,4 +1,4 @@
-"""Killed in the middle of ingest, a hundred times: what was answered is there, once, and what was
+"""Killed in the middle of ingest, again and again: what was answered is there, once, and what was
 not is there whole or not at all."""
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ def listed(path: Path) -> dict[str, int]:
     return {key: int(first) for key, first in (line.split() for line in lines)}
 
 
-@pytest.mark.parametrize(("database", "lives"), [("sqlite", 80), ("postgresql", 20)])
+@pytest.mark.parametrize(
+    ("database", "lives"),
+    [
+        ("sqlite", 12),
+        pytest.param("sqlite", 80, marks=pytest.mark.slow),
+        pytest.param("postgresql", 20, marks=pytest.mark.slow),
+    ],
+)
 def test_kills_in_the_middle_of_ingest(
     database: str, lives: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

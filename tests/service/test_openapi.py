@@ -20,6 +20,7 @@ from adsbpc.service.clock import SystemClock
 from adsbpc.service.principal import Role
 from adsbpc.service.server import serving
 from adsbpc.service.throttle import Throttle
+from tests.effort import examples
 from tests.service.clocks import SetClock
 from tests.service.raw import http
 from tests.service.running import content, settings_in
@@ -107,11 +108,19 @@ def check(target: Target, role: str, directory: Path, parameters: str, *options:
     assert "Tested: 19" in done.stdout
 
 
-@pytest.mark.parametrize("role", SUBJECTS)
+@pytest.mark.parametrize(
+    "role",
+    [
+        "operator",
+        pytest.param("publisher", marks=pytest.mark.slow),
+        pytest.param("advertiser", marks=pytest.mark.slow),
+    ],
+)
 def test_the_document_is_true(target: Target, role: str, tmp_path: Path) -> None:
     check(target, role, tmp_path, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["operator", "advertiser"])
 def test_the_document_is_true_of_a_campaign(target: Target, role: str, tmp_path: Path) -> None:
     """Whatever else is asked, it is about one that there is."""
@@ -182,7 +191,7 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
     return {"campaign": campaign, "privacy": privacy, "workload": [workload]}
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(25, 80))
 @given(plans())
 def test_any_plan_is_answered(target: Target, plan: dict[str, Any]) -> None:
     headers = {"Authorization": f"Bearer {target.operator}"}

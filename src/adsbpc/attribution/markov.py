@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from adsbpc.attribution.counts import Transitions
 from adsbpc.attribution.games import Reals
 from adsbpc.attribution.rates import rate
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Journeys are followed until fewer than this share are still on their way, or for so many steps.
 _STILL_GOING = 1e-9
@@ -139,6 +142,8 @@ def _starting(states: int, starts: Reals) -> Reals:
 def _moving(
     counts: Transitions, runs: list[_Stages], number: dict[int, int], chances: Reals
 ) -> csr_array:
+    from scipy.sparse import csr_array
+
     before, after, chance = [], [], []
     for position, run in enumerate(runs):
         for player in range(counts.players):

@@ -1,10 +1,15 @@
 """Campaigns: the steps from a campaign file to what is released, in order."""
 
-from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
-from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
-from adsbpc.campaign.plan import ExpectedError, FurtherModel, Plan, PlannedFit, plan
-from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
-from adsbpc.campaign.restore import Restored
+from typing import TYPE_CHECKING
+
+from adsbpc.fronts import lazy_front
+
+if TYPE_CHECKING:
+    from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
+    from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
+    from adsbpc.campaign.plan import ExpectedError, FurtherModel, Plan, PlannedFit
+    from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
+    from adsbpc.campaign.restore import Restored
 
 __all__ = [
     "Campaign",
@@ -21,8 +26,9 @@ __all__ = [
     "attribute",
     "check_targets",
     "contributed",
-    "plan",
     "release_slot",
     "start",
     "write_credits",
 ]
+
+__getattr__ = lazy_front(__name__)

@@ -15,27 +15,27 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from adsbpc.audit import Findings, Subject, audit
-from adsbpc.campaign.books import BookFolder
-from adsbpc.campaign.data_path import attribute
-from adsbpc.campaign.fits import known_fit
-from adsbpc.campaign.plan import Plan, plan
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.published import Published
-from adsbpc.campaign.release import Released, Releases, release_slot, start
-from adsbpc.campaign.restore import Restored, restore
-from adsbpc.engines import Engine, open_engine
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Verification
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
 from adsbpc.model.slots import to_microseconds
-from adsbpc.privacy import SecureRandomness, epsilon_of, exact_rho
-from adsbpc.report import Report
+from adsbpc.privacy import epsilon_of, exact_rho
 from adsbpc.report.tabular import Tabular
+
+# Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
+if TYPE_CHECKING:
+    from adsbpc.audit import Findings
+    from adsbpc.campaign.plan import Plan
+    from adsbpc.campaign.release import Released, Releases
+    from adsbpc.campaign.restore import Restored
+    from adsbpc.engines import Engine
+    from adsbpc.report import Report
 
 
 @dataclass(frozen=True)
@@ -117,18 +117,25 @@ class Campaign:
     def plan(self, bound: float | None = None) -> Plan:
         """The promise, the split of the budget and the expected errors, before any data. A bound,
         or allowance of personal budgets, is only assumed."""
+        from adsbpc.campaign.plan import plan
+
         return plan(self.spec, bound)
 
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None
     ) -> Releases:
         """Release what is due: everything that is over, one slot, or up to a date."""
+        from adsbpc.campaign.release import Releases
+
         return Releases(self.releasing(slot, through))
 
     def releasing(
         self, slot: int | None = None, through: date | datetime | str | None = None
     ) -> Iterator[Released]:
         """The same, one by one as they are committed. Slots released before are returned too."""
+        from adsbpc.campaign.release import release_slot, start
+        from adsbpc.privacy import SecureRandomness
+
         wanted = self.due(slot, through)
         if not wanted:
             return
@@ -144,6 +151,8 @@ class Campaign:
     def restore(self, releases: str | Path | None = None) -> Restored:
         """Go on from releases that were published and that the ledger, restored from a backup, has
         lost: nothing is drawn. They are taken from a folder, the campaign's own if left out."""
+        from adsbpc.campaign.restore import restore
+
         ledger = self._ledger
         with self._engine(ledger) as engine:
             return restore(self.spec, ledger, None if releases is None else Path(releases), engine)
@@ -151,6 +160,8 @@ class Campaign:
     @contextmanager
     def _engine(self, ledger: Ledger) -> Iterator[Callable[[], Engine]]:
         """An engine that is opened when it is first asked for; at the end the ledger is sealed."""
+        from adsbpc.engines import open_engine
+
         with ExitStack() as stack:
             stack.callback(ledger.seal)
 
@@ -165,10 +176,15 @@ class Campaign:
     def fit(self) -> Fit | None:
         """The public parameters that conversions are attributed with; None before they are there,
         or for a model without any."""
+        from adsbpc.campaign.fits import known_fit
+
         return known_fit(self.spec, self._ledger)
 
     def rehearse(self, slot: int | None = None) -> Rehearsal:
         """Read and attribute the next slot, or another, without drawing or charging anything."""
+        from adsbpc.campaign.data_path import attribute
+        from adsbpc.engines import open_engine
+
         number = self.status().released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
@@ -236,6 +252,8 @@ class Campaign:
 
     def verify(self) -> Verification:
         """Whether any entry of the scope's ledger, or any published file, was changed."""
+        from adsbpc.campaign.books import BookFolder
+
         ledger, (scope, name) = self._ledger, self._key
         published = Published(self.spec, ledger)
         found = Verification(0, "", None)
@@ -255,6 +273,9 @@ class Campaign:
     def audit(self, told: Callable[[int, int], None] = lambda done, total: None) -> Findings:
         """Recompute from ledger, published files and books what was promised, claim by claim, in
         code of its own. `told` hears of every step how many are done, and how many there are."""
+        from adsbpc.audit import Subject, audit
+        from adsbpc.campaign.books import BookFolder
+
         spec, ledger = self.spec, self._ledger
         options = spec.engine_options if spec.events.engine == "duckdb" else {}
         # The books are files; a database of events is not needed for them.
@@ -272,6 +293,8 @@ class Campaign:
     ) -> Report:
         """Released values with intervals; `adjusted` totals never fall and are never negative.
         `through` as for the status."""
+        from adsbpc.report import Report
+
         releases, budgets = self._releases(through), self._budgets(through)
         return Report(self.spec, releases, self.promise, *budgets, level, adjusted)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from adsbpc.campaign import Plan, PlannedFit, plan
+from adsbpc.campaign.plan import Plan, PlannedFit, plan
 from adsbpc.cli.console import results
 from adsbpc.model import load_spec
 from adsbpc.report.numbers import rounded_up

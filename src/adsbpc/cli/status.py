@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Status
-from adsbpc.cli.audit import audited
 from adsbpc.cli.console import counted, results
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Verification
@@ -40,6 +39,8 @@ def run(file: Path, verify: bool, as_json: bool) -> None:
 
 def _verified(campaign: Campaign) -> Verification:
     """Whether anything was changed; if not, whether what stands there keeps the promise."""
+    from adsbpc.cli.audit import audited
+
     checked = campaign.verify()
     if checked.problem is not None:
         return checked

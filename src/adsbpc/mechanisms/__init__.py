@@ -1,18 +1,21 @@
 """Mechanisms: AdsBPC and personal budgets, planned from a campaign file and run slot by slot."""
 
-from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
-from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
-from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
-from adsbpc.mechanisms.personal_planning import plan_personal
-from adsbpc.mechanisms.planning import (
-    fit_rho,
-    guarantee_of,
-    plan_adsbpc,
-    plan_mechanism,
-    privacy_of,
-    rho_for_targets,
-    split_of,
-)
+from typing import TYPE_CHECKING
+
+from adsbpc.fronts import lazy_front
+
+if TYPE_CHECKING:
+    from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
+    from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
+    from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
+    from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
+    from adsbpc.mechanisms.personal_planning import plan_personal
+    from adsbpc.mechanisms.planning import (
+        plan_adsbpc,
+        plan_mechanism,
+        rho_for_targets,
+        split_of,
+    )
 
 __all__ = [
     "FIT_PART",
@@ -33,3 +36,5 @@ __all__ = [
     "rho_for_targets",
     "split_of",
 ]
+
+__getattr__ = lazy_front(__name__)

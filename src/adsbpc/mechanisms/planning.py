@@ -17,6 +17,7 @@ from adsbpc.mechanisms.bounds import (
     QuantileAndSparseVector,
     Tracker,
 )
+from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
 from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question
 from adsbpc.mechanisms.personal_planning import plan_personal, split_personal
 from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
@@ -29,7 +30,7 @@ from adsbpc.model.release_spec import (
     WorkloadSection,
 )
 from adsbpc.model.spec import CampaignSpec
-from adsbpc.privacy import composed, exact_rho, rho_of, totals_squared
+from adsbpc.privacy import composed, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -45,23 +46,6 @@ from adsbpc.workloads import (
 from adsbpc.workloads.queries import Reals
 
 
-def guarantee_of(spec: CampaignSpec) -> Guarantee:
-    """What the campaign promises."""
-    privacy = privacy_of(spec)
-    if privacy.rho is not None:
-        rho = exact_rho(privacy.rho)
-    else:
-        assert privacy.epsilon is not None
-        rho = rho_of(privacy.epsilon, privacy.delta)
-    return Guarantee(rho, privacy.adjacency, spec.campaign.scope)
-
-
-def fit_rho(spec: CampaignSpec) -> Fraction:
-    """What a fit of the attribution model costs; 0 if the campaign makes none."""
-    fit = spec.attribution.fit
-    return Fraction(0) if fit is None or fit.rho is None else exact_rho(fit.rho)
-
-
 def _measured(spec: CampaignSpec) -> Guarantee:
     """What is left for the mechanism after the fit."""
     whole, fit = guarantee_of(spec), fit_rho(spec)
@@ -71,14 +55,6 @@ def _measured(spec: CampaignSpec) -> Guarantee:
             f"{float(whole.rho):.6g} to measure with. Lower it; a twentieth is usual"
         )
     return replace(whole, rho=whole.rho - fit)
-
-
-def privacy_of(spec: CampaignSpec) -> PrivacySection:
-    if spec.privacy is None:
-        raise PrivacyError(
-            "the campaign file has no [privacy] section. Add one, for example with rho = 1.0"
-        )
-    return spec.privacy
 
 
 def workload_of(section: WorkloadSection, spec: CampaignSpec) -> Workload:

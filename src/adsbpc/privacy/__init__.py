@@ -4,51 +4,56 @@ No dataframe, no web, no command line, no clock, no files. README.md beside this
 claim to the function that makes it and to the test that would fail.
 """
 
-from adsbpc.privacy.accounting import (
-    composed,
-    epsilon_of,
-    epsilon_of_gaussian,
-    exact_rho,
-    exponential_cost,
-    exponential_epsilon,
-    gaussian_cost,
-    gaussian_scale,
-    pure_cost,
-    pure_epsilon,
-    rho_of,
-)
-from adsbpc.privacy.counts import COUNT_UNITS, full_weight, user_weight
-from adsbpc.privacy.filter import (
-    LARGEST_CELL,
-    LIMIT,
-    MOST_COLUMNS,
-    PARTS,
-    Account,
-    Terms,
-    admit,
-    cost,
-    largest_parts,
-)
-from adsbpc.privacy.gaussian import (
-    Noisy,
-    NoisyRow,
-    noisy_counts,
-    noisy_histogram,
-    noisy_row,
-    noisy_totals,
-    row_scale,
-)
-from adsbpc.privacy.quantile import private_quantile, unbounded_quantile
-from adsbpc.privacy.randomness import Randomness, SecureRandomness, SeededRandomness, source_of
-from adsbpc.privacy.sensitivity import (
-    counts_are_monotone,
-    filtered_squared,
-    histogram_squared,
-    totals_squared,
-    weighed_squared,
-)
-from adsbpc.privacy.sparse_vector import SparseVector, sparse_vector_scales
-from adsbpc.privacy.strategies import Strategy, identity, optimised, square_root, toeplitz
+from typing import TYPE_CHECKING
+
+from adsbpc.fronts import lazy_front
+
+if TYPE_CHECKING:
+    from adsbpc.privacy.accounting import (
+        composed,
+        epsilon_of,
+        epsilon_of_gaussian,
+        exact_rho,
+        exponential_cost,
+        exponential_epsilon,
+        gaussian_cost,
+        gaussian_scale,
+        pure_cost,
+        pure_epsilon,
+        rho_of,
+    )
+    from adsbpc.privacy.counts import COUNT_UNITS, full_weight, user_weight
+    from adsbpc.privacy.filter import (
+        LARGEST_CELL,
+        LIMIT,
+        MOST_COLUMNS,
+        PARTS,
+        Account,
+        Terms,
+        admit,
+        cost,
+        largest_parts,
+    )
+    from adsbpc.privacy.gaussian import (
+        Noisy,
+        NoisyRow,
+        noisy_counts,
+        noisy_histogram,
+        noisy_row,
+        noisy_totals,
+        row_scale,
+    )
+    from adsbpc.privacy.quantile import private_quantile, unbounded_quantile
+    from adsbpc.privacy.randomness import Randomness, SecureRandomness, SeededRandomness, source_of
+    from adsbpc.privacy.sensitivity import (
+        counts_are_monotone,
+        filtered_squared,
+        histogram_squared,
+        totals_squared,
+        weighed_squared,
+    )
+    from adsbpc.privacy.sparse_vector import SparseVector, sparse_vector_scales
+    from adsbpc.privacy.strategies import Strategy, identity, optimised, square_root, toeplitz
 
 __all__ = [
     "COUNT_UNITS",
@@ -100,3 +105,5 @@ __all__ = [
     "user_weight",
     "weighed_squared",
 ]
+
+__getattr__ = lazy_front(__name__)

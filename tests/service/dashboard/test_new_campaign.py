@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adsbpc.campaign import plan
+from adsbpc.campaign.plan import plan
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
 from adsbpc.service.dashboard.expected import expected

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request, Security
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from adsbpc.campaign import plan
+from adsbpc.campaign.plan import plan
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection

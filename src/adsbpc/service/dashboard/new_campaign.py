@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from adsbpc.campaign import plan
+from adsbpc.campaign.plan import plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.report.parts import json_in_html
 from adsbpc.report.wording import model_name

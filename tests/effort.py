@@ -1,0 +1,13 @@
+"""How hard the tests try: on every change (`make test`), or with all that there is
+(`make test-all`)."""
+
+from __future__ import annotations
+
+import os
+
+EVERYTHING = os.environ.get("ADSBPC_TESTS") == "all"
+
+
+def examples(on_every_change: int, of_everything: int) -> int:
+    """How many examples Hypothesis tries."""
+    return of_everything if EVERYTHING else on_every_change
