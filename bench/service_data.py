@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 
+from adsbpc.service.auth.permissions import Principal, Role
 from adsbpc.service.backend import open_backend
 from adsbpc.service.clock import SystemClock
-from adsbpc.service.principal import Principal, Role
 from adsbpc.service.settings import load_settings
 
 

@@ -13,11 +13,11 @@ import httpx
 import pyarrow.parquet as pq
 
 from adsbpc.model.slots import to_microseconds
-from adsbpc.service.access import CSRF_HEADER
-from adsbpc.service.dashboard import routes
-from adsbpc.service.principal import Role
-from adsbpc.service.rows import Source
-from adsbpc.service.sessions import cookie_name
+from adsbpc.service.auth.access import CSRF_HEADER
+from adsbpc.service.auth.permissions import Role
+from adsbpc.service.auth.sessions import cookie_name
+from adsbpc.service.http.app import PAGES
+from adsbpc.service.ingest.rows import Source
 from tests.service.running import Running, content
 
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -163,13 +163,10 @@ def callers_of(server: Running) -> dict[str, Headers]:
 
 def pages() -> list[tuple[str, str]]:
     """Every page of the dashboard: method and path."""
-    found, waiting = [("GET", "/openapi.json")], list(routes.router.routes)
-    for route in waiting:
-        inner = getattr(route, "original_router", None)
-        if inner is not None:
-            waiting.extend(inner.routes)
-        else:
-            found += [(method, route.path) for method in route.methods]  # type: ignore[attr-defined]
+    found = [("GET", "/openapi.json")]
+    for page in PAGES:
+        for route in page.router.routes:
+            found += [(method, route.path) for method in route.methods]
     assert len(found) > 10
     return sorted(found)
 

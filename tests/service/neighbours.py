@@ -18,9 +18,9 @@ import pytest
 
 from adsbpc.campaign import Campaign, Released
 from adsbpc.privacy import SecureRandomness
-from adsbpc.service import watch
-from adsbpc.service.campaigns import Registered
-from adsbpc.service.scheduler import Scheduler
+from adsbpc.service.releases import publication
+from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.scheduler import Scheduler
 from tests.service.clocks import SetClock
 from tests.service.matrix import OPEN_PAGES, TABLE, pages
 from tests.service.raw import http
@@ -160,9 +160,9 @@ def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(
         SecureRandomness, "gaussian", lambda _self, _scale, size: np.zeros(size, np.int64)
     )
-    monkeypatch.setattr("adsbpc.service.scheduler._FIRST_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(watch, "_LOOK_SECONDS", 0)
-    monkeypatch.setattr(watch, "_KEEP_ALIVE_SECONDS", 0)
+    monkeypatch.setattr("adsbpc.service.releases.scheduler._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(publication, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(publication, "_KEEP_ALIVE_SECONDS", 0)
     with running(settings_in(directory, scheduler=SCHEDULER), clock) as server:
         found = World(server, clock)
         found.open()

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from adsbpc.service.app import create_app
-from adsbpc.service.principal import Role
+from adsbpc.service.auth.permissions import Role
+from adsbpc.service.http.app import create_app
 from tests.service.clocks import SetClock
 from tests.service.matrix import (
     DAY,

@@ -19,8 +19,7 @@ def run(config: Path | None, options: dict[str, str | int | None], show_config: 
     _check_installed()
     from adsbpc.service.backend import open_backend
     from adsbpc.service.logs import to_stderr
-    from adsbpc.service.server import Server, address_of
-    from adsbpc.service.workers import run_workers
+    from adsbpc.service.server import Server, address_of, run_workers
 
     backend = open_backend(settings)
     if not backend.keys.has_operator():

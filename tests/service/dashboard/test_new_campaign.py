@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adsbpc.campaign import plan
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
-from adsbpc.service.dashboard.expected import expected
+from adsbpc.service.dashboard.new_campaign import expected
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage, Visitor
 

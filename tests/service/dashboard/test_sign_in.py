@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsbpc.service.dashboard.sign_in import _is_page
+from adsbpc.service.dashboard.keys import _is_page
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage, Visitor, token_of
 

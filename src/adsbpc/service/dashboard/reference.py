@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from adsbpc.service.access import session_of
-from adsbpc.service.dashboard.rendering import page
+from adsbpc.service.auth.access import session_of
+from adsbpc.service.dashboard.pages import page
 
 router = APIRouter()
 

@@ -1,0 +1,135 @@
+"""Events: pushed in batches, answered when they are stored for good."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Security
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from adsbpc.service.auth.access import backend_of, bearer, principal_of, require
+from adsbpc.service.auth.permissions import Action, Principal
+from adsbpc.service.clock import now_us
+from adsbpc.service.http.bodies import JSON, Received, receive_body, unpacked
+from adsbpc.service.http.problems import problems
+from adsbpc.service.ingest.bodies import NDJSON, PARQUET, check_body
+from adsbpc.service.ingest.intake import Answer, Batch
+from adsbpc.service.ingest.rows import Source
+
+router = APIRouter(prefix="/v1", tags=["events"], dependencies=[Security(bearer)])
+
+_Id = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ImpressionRow(BaseModel):
+    """`publisher_id` may be left out: it is the key's own. `timestamp` has a zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: _Id
+    publisher_id: _Id | None = None
+    advertiser_id: _Id
+    timestamp: AwareDatetime
+    kind: Annotated[str, Field(pattern="^(click|view)$")]
+    event_id: _Id | None = None
+
+
+class ConversionRow(BaseModel):
+    """`advertiser_id` may be left out: it is the key's own. `timestamp` has a zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: _Id
+    advertiser_id: _Id | None = None
+    timestamp: AwareDatetime
+    kind: _Id | None = None
+    value: Annotated[float, Field(ge=0, le=1e15)] | None = None
+    event_id: _Id | None = None
+
+
+ROWS = (ImpressionRow, ConversionRow)
+
+BatchKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$",
+        description="A name for the batch. Sent again with the same one, it counts once.",
+    ),
+]  # fmt: skip
+
+
+def _publisher(request: Request) -> Principal:
+    return _sender(request, Action.PUSH_IMPRESSIONS)
+
+
+def _advertiser(request: Request) -> Principal:
+    return _sender(request, Action.PUSH_CONVERSIONS)
+
+
+def _sender(request: Request, action: Action) -> Principal:
+    """Who sends, and may: known before anything of the body is read."""
+    sender = principal_of(request)
+    require(request, sender, action)
+    return sender
+
+
+def _body(row: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{row.__name__}"}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": {"type": "array", "items": schema}},
+                NDJSON: {"schema": {"type": "string", "description": "One object a line."}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    }
+
+
+@router.post(
+    "/impressions",
+    summary="Push impressions",
+    openapi_extra=_body(ImpressionRow),
+    responses=problems(409, 413, 415, 422),
+)
+async def push_impressions(
+    request: Request, sender: Annotated[Principal, Depends(_publisher)], batch: BatchKey
+) -> Answer:
+    """A publisher's own. The answer comes when the rows are on the disk, and lists those that were
+    not accepted. `Content-Encoding: gzip` is welcome."""
+    return await _push(request, sender, batch, "impressions")
+
+
+@router.post(
+    "/conversions",
+    summary="Push conversions",
+    openapi_extra=_body(ConversionRow),
+    responses=problems(409, 413, 415, 422),
+)
+async def push_conversions(
+    request: Request, sender: Annotated[Principal, Depends(_advertiser)], batch: BatchKey
+) -> Answer:
+    """An advertiser's own. They belong to the slot in which they arrive here."""
+    return await _push(request, sender, batch, "conversions")
+
+
+async def _push(request: Request, sender: Principal, batch_key: str, source: Source) -> Answer:
+    backend = backend_of(request)
+    limits = backend.settings.ingest
+    media_type = request.headers.get("content-type", "")
+
+    def checked(received: Received) -> Batch:
+        body = unpacked(received, limits)
+        moment = now_us(backend.clock)
+        rows = check_body(body, media_type, source, sender.subject, moment, limits)
+        return Batch(sender.owner, source, batch_key, sha256(body).hexdigest(), rows)
+
+    with backend.intake.entered(sender.owner):
+        received = await receive_body(request, limits)
+        # Few at once, because a body may unpack to much more than it is.
+        async with backend.intake.checking:
+            batch = await run_in_threadpool(checked, received)
+        return await backend.intake.add(batch)
