@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -20,8 +25,8 @@ from hypothesis import strategies as st
 from adsbpc.events.schema import Reason
 from adsbpc.service.clock import now_us
 from adsbpc.service.http.problems import Problem
+from adsbpc.service.ingest import bodies
 from adsbpc.service.ingest.bodies import PARQUET, check_body
-from adsbpc.service.ingest.parquet_pages import PageError, read_footer, unpacked_size
 from adsbpc.service.ingest.rows import Checked, Source
 from adsbpc.service.settings import IngestSection
 from tests.service.clocks import SetClock
@@ -205,38 +210,6 @@ def test_the_limits_hold() -> None:
     assert "[ingest] max_unpacked_bytes" in found.detail
 
 
-def test_sizes_are_those_of_the_pages_whatever_the_footer_says() -> None:
-    """Headers of pages come on top of what they unpack to."""
-    for options in ({}, {"data_page_version": "2.0"}, {"compression": "none", "data_page_size": 9}):
-        body = written(**options)
-        metadata = pq.ParquetFile(io.BytesIO(body)).metadata
-        group = metadata.row_group(0)
-        said = sum(group.column(k).total_uncompressed_size for k in range(metadata.num_columns))
-        assert 0.3 * said < unpacked_size(body, read_footer(body)) < said
-    plain = written(TABLE.select(["user_id"]), use_dictionary=False, compression="none")
-    texts = sum(len(str(row["user_id"])) + 4 for row in ROWS)
-    assert unpacked_size(plain, read_footer(plain)) >= texts
-
-
-def test_footers_are_read_as_the_usual_reader_does() -> None:
-    body = written(row_group_size=7, compression="zstd")
-    footer, metadata = read_footer(body), pq.ParquetFile(io.BytesIO(body)).metadata
-    assert [column.name for column in footer.columns] == TABLE.schema.names
-    assert [group.rows for group in footer.groups] == [7] * 7 + [1]
-    for number, group in enumerate(footer.groups):
-        for place, chunk in enumerate(group.chunks):
-            column = metadata.row_group(number).column(place)
-            first = min(column.dictionary_page_offset or 2**60, column.data_page_offset)
-            assert (chunk.start, chunk.end) == (first, first + column.total_compressed_size)
-
-
-def test_a_footer_of_another_file_is_refused() -> None:
-    """Pages are looked up where it says: there is none."""
-    footer = read_footer(written(row_group_size=5))
-    with pytest.raises(PageError):
-        unpacked_size(written(row_group_size=25), footer)
-
-
 @settings(max_examples=300)
 @given(st.data())
 def test_a_damaged_file_is_answered(data: st.DataObject) -> None:
@@ -255,6 +228,66 @@ def test_a_damaged_file_is_answered(data: st.DataObject) -> None:
     else:
         assert found.rows <= LIMITS.max_rows
 
+
+def reader() -> subprocess.Popen[bytes]:
+    found = bodies._decoder._process
+    assert found is not None
+    return found
+
+
+def test_a_reader_that_ends_or_hangs_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = written()
+    assert checked(good).rows == 50
+    first = reader()
+    first.kill()
+    first.wait()
+    assert checked(good).rows == 50, "one that ended before was not started again"
+    second = reader()
+    assert second.pid != first.pid
+    # In the middle of a body.
+    second.send_signal(signal.SIGSTOP)
+    Timer(0.2, second.kill).start()
+    assert "ended the reader" in refusal(good).detail
+    assert checked(good).rows == 50
+    third = reader()
+    third.send_signal(signal.SIGSTOP)
+    with monkeypatch.context() as patched:
+        patched.setattr(bodies, "_DECODING_SECONDS", 0.2)
+        assert "took too long" in refusal(good).detail
+    assert third.returncode is not None, "a reader that hangs was left behind"
+    assert checked(good).rows == 50
+
+
+def test_many_at_once_get_each_their_own() -> None:
+    """They take turns: no answer is another's."""
+    many = [written(TABLE.slice(0, rows)) for rows in range(1, 33)]
+    with ThreadPoolExecutor(8) as pool:
+        assert [found.rows for found in pool.map(checked, many)] == list(range(1, 33))
+
+
+def test_the_reader_ends_with_the_server() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", ORPHAN], check=True, capture_output=True, text=True, timeout=60
+    )
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{int(ran.stdout)}").exists():
+        assert time.monotonic() < deadline, "the reader outlives the server"
+        time.sleep(0.05)
+
+
+ORPHAN = """
+import os
+from adsbpc.service.http.problems import Problem
+from adsbpc.service.ingest import bodies
+from adsbpc.service.settings import IngestSection
+
+try:
+    bodies.check_body(b"", bodies.PARQUET, "impressions", "P-1", 0, IngestSection())
+except Problem as problem:
+    assert problem.status == 400
+print(bodies._decoder._process.pid, flush=True)
+os._exit(0)
+"""
 
 BOMB = """
 import io, resource, sys
@@ -275,7 +308,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 
 def test_a_value_that_is_repeated_is_not_unfolded() -> None:
-    """Ten gigabytes, if it were."""
+    """Ten gigabytes, if it were: its reader may take less than half of one."""
     ran = subprocess.run(
         [sys.executable, "-c", BOMB], check=True, capture_output=True, text=True, timeout=60
     )
