@@ -13,7 +13,6 @@ import httpx
 import pyarrow.parquet as pq
 
 from adsbpc.model.slots import to_microseconds
-from adsbpc.service.auth.access import CSRF_HEADER
 from adsbpc.service.auth.permissions import Role
 from adsbpc.service.auth.sessions import cookie_name
 from adsbpc.service.http.app import PAGES
@@ -110,7 +109,7 @@ TABLE = {
 }
 NOBODIES = ("no key", "wrong key", "revoked key", "expired key", "key as a cookie", "wrong session")
 ROLES = ("operator", "publisher", "advertiser", "reader of one", "reader of all")
-SESSIONS = ("signed in", "signed in, other token", "signed in, with token")
+SESSIONS = ("signed in", "signed in, another site", "signed in, this site")
 # Pages that anybody may open.
 OPEN_PAGES = {"/sign-in", "/docs", "/static/{file}", "/openapi.json"}
 
@@ -156,8 +155,8 @@ def callers_of(server: Running) -> dict[str, Headers]:
         "key as a cookie": {"Cookie": f"{cookie}={text}"},
         "wrong session": {"Cookie": f"{cookie}={'A' * 43}"},
         "signed in": signed_in,
-        "signed in, other token": {**signed_in, CSRF_HEADER: backend.sessions.csrf("A" * 43)},
-        "signed in, with token": {**signed_in, CSRF_HEADER: backend.sessions.csrf(token)},
+        "signed in, another site": {**signed_in, "Origin": "https://evil.example"},
+        "signed in, this site": {**signed_in, "Origin": server.url},
     }
 
 

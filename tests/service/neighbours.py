@@ -51,7 +51,7 @@ _WATCHED = (-1, 1, 4, 5, 6, 9, 10)
 # Differs from run to run, whoever looks; a stream is counted when the server sees that nobody
 # listens any more.
 _BY_CHANCE = re.compile(
-    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|name="csrf" value="[^"]*"|'
+    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|'
     rb'adsbpc_requests_total{method="GET",route="/v1/campaigns/{campaign}/stream".*|'
     rb'"(?:hash|commitment|seal)":"[^"]*"'
 )
@@ -81,7 +81,9 @@ class World:
         bearer = f"Bearer {self.server.key('advertiser', 'Ad-1')}"
         self.callers["advertiser"] = {"Authorization": bearer}
         signed_in = http().post(
-            f"{self.server.url}/sign-in", data={"key": self.server.key("reader", "Ad-1")}
+            f"{self.server.url}/sign-in",
+            data={"key": self.server.key("reader", "Ad-1")},
+            headers={"Origin": self.server.url},
         )
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
         self.callers["browser"] = {"Cookie": cookie, "Accept": "text/html"}

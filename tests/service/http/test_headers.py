@@ -75,7 +75,7 @@ def test_what_every_answer_carries(headers: Pairs | None, over_tls: bool) -> Non
             "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         ),
         "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
+        "referrer-policy": "same-origin",
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
         "x-frame-options": "DENY",

@@ -179,6 +179,7 @@ def head_of(server: Running, path: str, role: str, *lines: str) -> bytes:
     usual = [
         f"POST {path} HTTP/1.1",
         "Host: x",
+        "Origin: http://x",
         "Idempotency-Key: k",
         f"Content-Type: {content_type}",
     ]

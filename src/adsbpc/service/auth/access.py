@@ -19,7 +19,6 @@ from adsbpc.service.http.problems import Problem
 from adsbpc.service.releases.campaigns import Registered
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-CSRF_HEADER = "X-CSRF-Token"
 
 
 # Only says in the OpenAPI document how a key is sent; `principal_of` is what checks it.
@@ -65,7 +64,7 @@ def principal_of(request: Request) -> Principal:
     if principal is None:
         raise _unknown(request, "no key")
     if request.method not in _SAFE_METHODS:
-        _check_csrf(request, principal)
+        check_same_origin(request)
     return principal
 
 
@@ -116,14 +115,27 @@ def session_of(request: Request) -> Principal | None:
     return backend_of(request).sessions.principal(token) if token else None
 
 
-def _check_csrf(request: Request, principal: Principal) -> None:
-    given = request.headers.get(CSRF_HEADER, "")
-    if not backend_of(request).sessions.csrf_holds(token_of(request), given):
-        note(request, principal, "csrf", "", "refused", "no valid token")
-        raise Problem(
-            403, "Forbidden", f"A signed-in browser has to send {CSRF_HEADER}",
-            "Reload the page, or send a key instead of a cookie",
-        )  # fmt: skip
+def check_same_origin(request: Request) -> None:
+    """Refuse what a page of another site may have made a browser send with its cookie."""
+    if _is_same_origin(request):
+        return
+    note(request, session_of(request), "send", request.url.path, "refused", "not of this origin")
+    raise Problem(
+        403, "Forbidden", "This was sent by a page of another site, or by no browser of today",
+        "Open the page on this server and send it from there, or send a key instead of a cookie",
+    )  # fmt: skip
+
+
+def _is_same_origin(request: Request) -> bool:
+    sites = request.headers.getlist("sec-fetch-site")
+    if sites:
+        return sites == ["same-origin"]
+    # Older browsers, and all of them over plain HTTP, say only which origin they are at.
+    origins = request.headers.getlist("origin")
+    own = backend_of(request).settings.service.public_url
+    if own is None:
+        return [origin.partition("://")[2] for origin in origins] == request.headers.getlist("host")
+    return origins == [own.lower()]
 
 
 def signed_in(request: Request) -> Principal:

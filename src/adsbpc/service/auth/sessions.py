@@ -1,11 +1,10 @@
-"""Who is signed in to the dashboard: sessions, their cookies and their tokens against forgery.
+"""Who is signed in to the dashboard: sessions and their cookies.
 
 Must never: keep the token of a session; only its hash is stored. Must never outlive its key.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
 from hashlib import sha256
@@ -20,7 +19,6 @@ from adsbpc.service.clock import Clock, now_us
 
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-_CSRF_PURPOSE = b"adsbpc: a form of this session"
 _MICROSECONDS = 1_000_000
 
 
@@ -76,16 +74,6 @@ class Sessions:
         """Sign out everywhere."""
         with self._store.writing("sessions") as connection:
             connection.execute(delete(tables.sessions).where(tables.sessions.c.key_id == key_id))
-
-    def csrf(self, token: str) -> str:
-        """What a form of this session carries: only who knows the token can make it."""
-        return hmac.new(token.encode("ascii"), _CSRF_PURPOSE, sha256).hexdigest()
-
-    def csrf_holds(self, token: str, given: str) -> bool:
-        if not _TOKEN.fullmatch(token):
-            return False
-        # As bytes, because texts beyond ASCII cannot be compared in constant time.
-        return hmac.compare_digest(self.csrf(token).encode(), given.encode(errors="replace"))
 
     def cookie(self, token: str, over_tls: bool) -> str:
         """The value of Set-Cookie that signs a browser in."""

@@ -23,7 +23,7 @@ from adsbpc.service.auth.access import (
 )
 from adsbpc.service.auth.permissions import Action, Principal, Role
 from adsbpc.service.clock import SystemClock, now_us
-from adsbpc.service.dashboard.pages import SentForm, check_token, home_of, page
+from adsbpc.service.dashboard.pages import SentForm, home_of, page
 from adsbpc.service.http.problems import Problem
 
 router = APIRouter()
@@ -84,7 +84,6 @@ def sign_in(request: Request, form: SentForm) -> Response:
 @router.post("/sign-out")
 def sign_out(request: Request, form: SentForm) -> Response:
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     backend.sessions.close(token_of(request))
     note(request, principal, "sign out", "", "allowed", "")
     answer = RedirectResponse("/sign-in", 303)
@@ -111,7 +110,6 @@ def show(request: Request) -> Response:
 @router.post("/operations/keys")
 def create(request: Request, form: SentForm) -> Response:
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     values = {field: form.get(field, "").strip() for field in _EMPTY}
     require(request, principal, Action.MANAGE_KEYS, target=f"{values['role']}:{values['subject']}")
     if values["role"] not in set(Role) or values["days"] not in LIFETIMES:
@@ -134,7 +132,6 @@ def create(request: Request, form: SentForm) -> Response:
 @router.post("/operations/keys/{key_id}/revocation")
 def revoke(request: Request, form: SentForm, key_id: str) -> Response:
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     require(request, principal, Action.MANAGE_KEYS, target=key_id)
     if not backend.keys.revoke(key_id):
         raise Problem(

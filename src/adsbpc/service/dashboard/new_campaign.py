@@ -24,7 +24,7 @@ from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
-from adsbpc.service.dashboard.pages import SentForm, check_token, page
+from adsbpc.service.dashboard.pages import SentForm, page
 from adsbpc.service.logs import told
 
 _LEVEL = 0.95
@@ -166,7 +166,6 @@ def show(request: Request) -> Response:
 def plan_or_create(request: Request, form: SentForm) -> Response:
     """Two buttons: one only shows what to expect."""
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     known = fields.defaults(backend.clock.now().date())
     values = {field: form.get(field, "") for field in known}
     if form.get("action") != "create":

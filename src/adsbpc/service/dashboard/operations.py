@@ -22,7 +22,7 @@ from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
-from adsbpc.service.dashboard.pages import SentForm, check_token, page
+from adsbpc.service.dashboard.pages import SentForm, page
 from adsbpc.service.ingest.batches import Counted
 
 HOURS = 48
@@ -214,7 +214,6 @@ def show(request: Request) -> Response:
 def verify(request: Request, form: SentForm) -> Response:
     """Reads every entry of every scope again; takes a while for large ledgers."""
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     require(request, principal, Action.VERIFY)
     return _page(request, principal, _verified(backend))
 

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from adsbpc import __version__
 from adsbpc.model.slots import to_moment
-from adsbpc.service.auth.access import backend_of, note, request_id_of, session_of, token_of
+from adsbpc.service.auth.access import check_same_origin, request_id_of, session_of
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.dashboard import assets
 from adsbpc.service.http.problems import Problem
@@ -114,7 +114,6 @@ def page(
     **context: Any,
 ) -> HTMLResponse:
     """A page for whoever is signed in, or for nobody."""
-    token = token_of(request) if principal else ""
     text = (
         _environment()
         .get_template(template)
@@ -122,7 +121,6 @@ def page(
             principal=principal,
             links=[link for link in _LINKS if principal and allows(principal, link.action)],
             path=_current(request.url.path),
-            csrf=backend_of(request).sessions.csrf(token) if token else "",
             **context,
         )
     )
@@ -165,17 +163,10 @@ def error_page(request: Request, problem: Problem) -> HTMLResponse:
 _MOST_BYTES = 256 * 1024
 _MOST_FIELDS = 100
 _MEDIA_TYPE = "application/x-www-form-urlencoded"
-# What browsers say about where a request comes from, if it is a page of this server.
-_OWN_SITE = ("", "same-origin", "none")
 
 
 async def _read(request: Request) -> dict[str, str]:
-    if request.headers.get("sec-fetch-site", "") not in _OWN_SITE:
-        note(request, None, "form", request.url.path, "refused", "sent by another site")
-        raise Problem(
-            403, "Forbidden", "This form was sent by a page of another site",
-            "Open the page on this server and send it from there",
-        )  # fmt: skip
+    check_same_origin(request)
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _MEDIA_TYPE:
         raise Problem(
@@ -205,14 +196,3 @@ async def _read(request: Request) -> dict[str, str]:
 
 
 SentForm = Annotated[dict[str, str], Depends(_read)]
-
-
-def check_token(request: Request, principal: Principal, form: dict[str, str]) -> None:
-    """Refuse a form that was not made for this session."""
-    holds = backend_of(request).sessions.csrf_holds(token_of(request), form.get("csrf", ""))
-    if not holds:
-        note(request, principal, "csrf", request.url.path, "refused", "no valid token")
-        raise Problem(
-            403, "Forbidden", "This form was not made for your session, or the session is new",
-            "Go back, reload the page and send it again",
-        )  # fmt: skip
