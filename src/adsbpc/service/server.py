@@ -1,9 +1,10 @@
 """Server processes: the application on uvicorn, stopped gracefully by SIGTERM or Ctrl-C.
 
 Several can share one socket, as many as there are cores to use. Each is a whole server, with a
-scheduler of its own; the databases keep them from doing anything twice. Connections are handed to
-them in turn: senders keep theirs open for long, and a process that happened to accept most of them
-would do most of the work. One that ends is started again.
+scheduler of its own; the databases keep them from doing anything twice. One that ends is started
+again. Connections are handed to them in turn, because senders keep theirs open for long: with
+SO_REUSEPORT, of 16 connections to 2 processes the busier one had 9.5 on average and up to 12 (twice
+20 trials on Linux 6.18), and would have done up to three quarters of the work.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Static files of the pages: held in memory, each under a name that changes with its content.
 
-Style and script of the report are the report's own, so that both pages look and draw alike.
+Style and script of the report are the report's own, so that both pages look and draw alike. These
+and the charts' library are put together here and are no files, which is what StaticFiles serves.
 """
 
 from __future__ import annotations

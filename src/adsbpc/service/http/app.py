@@ -32,8 +32,8 @@ from adsbpc.service.dashboard.pages import error_page
 from adsbpc.service.http import operations
 from adsbpc.service.http.bodies import schemas_of
 from adsbpc.service.http.headers import RequestIds, SecurityHeaders
-from adsbpc.service.http.limits import Unread
-from adsbpc.service.http.monitoring import Observed
+from adsbpc.service.http.limits import UnreadBodies
+from adsbpc.service.http.monitoring import RequestLog
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
 from adsbpc.service.ingest import api as event_api
 from adsbpc.service.logs import log_failure, told
@@ -79,8 +79,8 @@ def create_app(backend: Backend) -> FastAPI:
     app.add_exception_handler(AdsbpcError, _answer_refusal)
     app.add_exception_handler(SignInNeeded, _answer_sign_in)
     # The last one added is the outermost.
-    app.add_middleware(Observed, metrics=backend.metrics)
-    app.add_middleware(Unread)
+    app.add_middleware(RequestLog, metrics=backend.metrics)
+    app.add_middleware(UnreadBodies)
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

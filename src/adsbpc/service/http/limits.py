@@ -87,7 +87,13 @@ _LINGER_SECONDS = 2
 _LINGER_BYTES = 4 * 2**20
 
 
-class Unread:
+class UnreadBodies:
+    """Answers that come before the end of the body: then the connection ends, soon after them.
+
+    nginx has limits of its own; without it, and without this, uvicorn would read the ten gigabytes
+    of a sender who was refused (tests/service/http/test_hostile.py).
+    """
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

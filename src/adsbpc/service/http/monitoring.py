@@ -94,7 +94,9 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HUNG_UP = 499
 
 
-class Observed:
+class RequestLog:
+    """Around every request: one line in the log, its figures, and an answer whatever goes wrong."""
+
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
 

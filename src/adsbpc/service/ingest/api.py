@@ -6,9 +6,10 @@ from hashlib import sha256
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request, Security
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from starlette.concurrency import run_in_threadpool
 
+from adsbpc.events.schema import IMPRESSION_KINDS, LARGEST_VALUE, LONGEST_TEXT, FieldKind
 from adsbpc.service.auth.access import backend_of, bearer, principal_of, require
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.clock import now_us
@@ -16,40 +17,34 @@ from adsbpc.service.http.bodies import JSON, Received, receive_body, unpacked
 from adsbpc.service.http.problems import problems
 from adsbpc.service.ingest.bodies import NDJSON, PARQUET, check_body
 from adsbpc.service.ingest.intake import Answer, Batch
-from adsbpc.service.ingest.rows import Source
+from adsbpc.service.ingest.rows import ARRIVED_AT, FIELDS, OWNED, Source
 
 router = APIRouter(prefix="/v1", tags=["events"], dependencies=[Security(bearer)])
 
-_Id = Annotated[str, Field(min_length=1, max_length=200)]
+_DOCUMENTED: dict[FieldKind, Any] = {
+    FieldKind.MOMENT: AwareDatetime,
+    FieldKind.AMOUNT: Annotated[float, Field(ge=0, le=LARGEST_VALUE)],
+}
+_TEXT = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+_IMPRESSION_KIND = Annotated[str, Field(pattern=f"^({'|'.join(IMPRESSION_KINDS)})$")]
 
 
-class ImpressionRow(BaseModel):
-    """`publisher_id` may be left out: it is the key's own. `timestamp` has a zone."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    user_id: _Id
-    publisher_id: _Id | None = None
-    advertiser_id: _Id
-    timestamp: AwareDatetime
-    kind: Annotated[str, Field(pattern="^(click|view)$")]
-    event_id: _Id | None = None
-
-
-class ConversionRow(BaseModel):
-    """`advertiser_id` may be left out: it is the key's own. `timestamp` has a zone."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    user_id: _Id
-    advertiser_id: _Id | None = None
-    timestamp: AwareDatetime
-    kind: _Id | None = None
-    value: Annotated[float, Field(ge=0, le=1e15)] | None = None
-    event_id: _Id | None = None
+def _row(name: str, source: Source) -> type[BaseModel]:
+    """What the OpenAPI document says of a row."""
+    owned, _ = OWNED[source]
+    fields: dict[str, Any] = {}
+    for each in FIELDS[source]:
+        kind = _DOCUMENTED.get(each.kind, _TEXT)
+        if (source, each.name) == ("impressions", "kind"):
+            kind = _IMPRESSION_KIND
+        if each.name != ARRIVED_AT:
+            is_needed = each.required and each.name != owned
+            fields[each.name] = (kind, ...) if is_needed else (kind | None, None)
+    said = f"`{owned}` may be left out: it is the key's own. `timestamp` has a zone."
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=said, **fields)
 
 
-ROWS = (ImpressionRow, ConversionRow)
+ROWS = (_row("ImpressionRow", "impressions"), _row("ConversionRow", "conversions"))
 
 BatchKey = Annotated[
     str,
@@ -92,7 +87,7 @@ def _body(row: type[BaseModel]) -> dict[str, Any]:
 @router.post(
     "/impressions",
     summary="Push impressions",
-    openapi_extra=_body(ImpressionRow),
+    openapi_extra=_body(ROWS[0]),
     responses=problems(409, 413, 415, 422),
 )
 async def push_impressions(
@@ -106,7 +101,7 @@ async def push_impressions(
 @router.post(
     "/conversions",
     summary="Push conversions",
-    openapi_extra=_body(ConversionRow),
+    openapi_extra=_body(ROWS[1]),
     responses=problems(409, 413, 415, 422),
 )
 async def push_conversions(

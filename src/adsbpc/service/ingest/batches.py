@@ -24,7 +24,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import LOCK
 from adsbpc.service.ingest.event_ids import REMEMBERED_US, Marker, Sender, Used, Verdicts
-from adsbpc.service.ingest.rows import MOMENT, Checked, Source, counted_reason
+from adsbpc.service.ingest.rows import ARRIVED_AT, MOMENT, Checked, Source, counted_reason
 from adsbpc.service.store import batches as stored_batches
 from adsbpc.service.store import counts
 
@@ -230,7 +230,7 @@ class Plan:
             arrived = pc.max_element_wise(
                 conversions["timestamp"].cast(pa.int64()), pa.scalar(self.moment_us, pa.int64())
             ).cast(MOMENT)
-            found["conversions"] = conversions.append_column("arrived_at", arrived)
+            found["conversions"] = conversions.append_column(ARRIVED_AT, arrived)
         return found
 
     def record(self, connection: Connection, used: Mapping[Sender, Used]) -> bool:

@@ -23,10 +23,10 @@ import pyarrow.json
 from pydantic_core import from_json
 
 from adsbpc.errors import ServiceError
+from adsbpc.events.schema import LONGEST_TEXT
 from adsbpc.service.http.bodies import JSON
 from adsbpc.service.http.problems import Problem
 from adsbpc.service.ingest.rows import (
-    LONGEST_TEXT,
     SCHEMAS,
     UNREADABLE,
     Checked,

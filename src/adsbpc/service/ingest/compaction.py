@@ -17,8 +17,8 @@ from sqlalchemy import select
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.service.ingest.event_files import LOCK, STORED, EventFiles
-from adsbpc.service.ingest.rows import Source
+from adsbpc.service.ingest.event_files import LOCK, EventFiles
+from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import event_files
 
 

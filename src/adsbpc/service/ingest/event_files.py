@@ -25,16 +25,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.service.clock import Clock, now_us
-from adsbpc.service.ingest.rows import MOMENT, SCHEMAS, Source
+from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import arrivals, event_files
 
 # Everything that changes the list does it under this name, one at a time.
 LOCK: Final = "events"
-
-STORED: Final[dict[Source, pa.Schema]] = {
-    "impressions": SCHEMAS["impressions"],
-    "conversions": SCHEMAS["conversions"].append(pa.field("arrived_at", MOMENT)),
-}
 
 _LIST: Final = insert(event_files)
 _OWN_NAMES = re.compile(

@@ -28,10 +28,11 @@ import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from adsbpc.events.schema import LONGEST_TEXT
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.ingest.event_files import LOCK
-from adsbpc.service.ingest.rows import LONGEST_TEXT, Source
+from adsbpc.service.ingest.rows import Source
 from adsbpc.service.store import event_ids, salts
 
 Marks = npt.NDArray[np.uint64]

@@ -13,51 +13,51 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adsbpc.events.schema import Reason
+from adsbpc.events.schema import (
+    CONVERSION_FIELDS,
+    EARLIEST_US,
+    IMPRESSION_FIELDS,
+    IMPRESSION_KINDS,
+    LARGEST_VALUE,
+    LATEST_US,
+    LONGEST_TEXT,
+    Field,
+    FieldKind,
+    Reason,
+)
 from adsbpc.model.slots import to_microseconds
 from adsbpc.model.spec import EventsSection
 
 Source = Literal["impressions", "conversions"]
 
+FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
+    "impressions": IMPRESSION_FIELDS,
+    "conversions": CONVERSION_FIELDS,
+}
+# When a conversion arrived is the server's to say.
+ARRIVED_AT: Final = "arrived_at"
 MOMENT: Final = pa.timestamp("us", "UTC")
+_ARROW_TYPES: Final = {FieldKind.MOMENT: MOMENT, FieldKind.AMOUNT: pa.float64()}
+STORED: Final[dict[Source, pa.Schema]] = {
+    source: pa.schema([(each.name, _ARROW_TYPES.get(each.kind, pa.string())) for each in fields])
+    for source, fields in FIELDS.items()
+}
 SCHEMAS: Final[dict[Source, pa.Schema]] = {
-    "impressions": pa.schema(
-        [
-            ("user_id", pa.string()),
-            ("publisher_id", pa.string()),
-            ("advertiser_id", pa.string()),
-            ("timestamp", MOMENT),
-            ("kind", pa.string()),
-            ("event_id", pa.string()),
-        ]
-    ),
-    "conversions": pa.schema(
-        [
-            ("user_id", pa.string()),
-            ("advertiser_id", pa.string()),
-            ("timestamp", MOMENT),
-            ("kind", pa.string()),
-            ("value", pa.float64()),
-            ("event_id", pa.string()),
-        ]
-    ),
+    source: pa.schema([each for each in schema if each.name != ARRIVED_AT])
+    for source, schema in STORED.items()
 }
 
-# The field that a sender's key speaks for, and what a row of somebody else is told.
+# The field that a sender's key speaks for, and the reason of a row of somebody else.
 OWNED: Final[dict[Source, tuple[str, str]]] = {
-    "impressions": ("publisher_id", "publisher of another key"),
-    "conversions": ("advertiser_id", "advertiser of another key"),
+    "impressions": ("publisher_id", Reason.OTHER_PUBLISHERS_KEY),
+    "conversions": ("advertiser_id", Reason.OTHER_ADVERTISERS_KEY),
 }
 
 # A line of a batch that no parser could read.
 UNREADABLE: Final = object()
 
-LONGEST_TEXT: Final = 200
-_LARGEST_VALUE = 1e15
 _AHEAD_US = 5 * 60 * 1_000_000
 _MOST_LATE_US: Final[int] = EventsSection.model_fields["max_lateness"].default
-_EARLIEST_US = -2_208_988_800_000_000  # 1900
-_LATEST_US = 7_258_118_400_000_000  # 2200
 _SHOWN_NAME = 40
 
 # RFC 3339, and a space for the T as everywhere else in adsbpc. Longer texts than `_WHOLE_MOMENT`
@@ -68,10 +68,7 @@ _CLOCK_PATTERN = re.compile(_CLOCK)
 _ZONED_PATTERN = re.compile(_CLOCK + _ZONE)
 _WHOLE_MOMENT = len("2026-03-01T12:00:00.123456Z")
 
-_FIELDS: Final[dict[Source, frozenset[str]]] = {
-    source: frozenset(schema.names) for source, schema in SCHEMAS.items()
-}
-_ABSENT: Final[dict[str, str]] = {"user_id": Reason.NO_USER, "advertiser_id": "no advertiser"}
+_ABSENT: Final[dict[str, str]] = {"user_id": Reason.NO_USER, "advertiser_id": Reason.NO_ADVERTISER}
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ def _columns(rows: list[Any], source: Source) -> tuple[dict[str, pa.Array], dict
             row = {}
         elif isinstance(row.get("value"), int):
             # An integer may be too large for a column, and is too large for an amount long before.
-            row = {**row, "value": max(-1, min(row["value"], 2 * _LARGEST_VALUE))}
+            row = {**row, "value": max(-1, min(row["value"], 2 * LARGEST_VALUE))}
         shaped.append(row)
     return _converted(shaped, source), reasons
 
@@ -146,19 +143,19 @@ def _converted(rows: list[dict[str, Any]], source: Source) -> dict[str, pa.Array
 
 def _misshapen(row: Any, source: Source) -> str | None:
     if row is UNREADABLE:
-        return "not valid JSON"
+        return str(Reason.NOT_JSON)
     if not isinstance(row, dict):
-        return "not a JSON object"
-    fields = _FIELDS[source]
+        return str(Reason.NO_OBJECT)
+    fields = SCHEMAS[source].names
     for name, value in row.items():
         if name not in fields:
-            return f"unknown field: {name[:_SHOWN_NAME]}"
+            return f"{Reason.UNKNOWN_FIELD}: {name[:_SHOWN_NAME]}"
         if value is None:
             continue
         if name == "value":
             # A truth value is an integer to Python, and no amount.
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                return "value is not a number"
+                return str(Reason.NO_NUMBER)
         elif not isinstance(value, str):
             return str(Reason.BAD_TIMESTAMP) if name == "timestamp" else f"{name} is not text"
     return None
@@ -177,7 +174,7 @@ class _Verdicts:
                 self.reasons.setdefault(number, reason)
 
     def text(self, name: str, column: pa.Array) -> None:
-        """A text of 1 to 200 characters; absent only where the field is optional."""
+        """A text of 1 to LONGEST_TEXT characters; absent only where the field is optional."""
         absent = _ABSENT.get(name)
         if absent and column.null_count:
             self.rule(column.is_null(), absent)
@@ -213,13 +210,13 @@ def _judge(
     verdicts.rule(pc.not_equal(columns[owned], subject), foreign)
     if source == "impressions":
         verdicts.text("advertiser_id", columns["advertiser_id"])
-        known = pc.is_in(columns["kind"], value_set=pa.array(["click", "view"]))
+        known = pc.is_in(columns["kind"], value_set=pa.array(IMPRESSION_KINDS))
         verdicts.rule(pc.invert(known), str(Reason.UNKNOWN_KIND))
     else:
         verdicts.text("kind", columns["kind"])
         # Not a number compares as false with everything.
         allowed = pc.and_(
-            pc.greater_equal(columns["value"], 0), pc.less_equal(columns["value"], _LARGEST_VALUE)
+            pc.greater_equal(columns["value"], 0), pc.less_equal(columns["value"], LARGEST_VALUE)
         )
         verdicts.rule(pc.invert(allowed), str(Reason.BAD_VALUE))
     verdicts.text("event_id", columns["event_id"])
@@ -240,10 +237,10 @@ def _moments(column: pa.Array, now_us: int, verdicts: _Verdicts) -> pa.Array:
     first, last = extremes["min"].as_py(), extremes["max"].as_py()
     if moments.null_count:
         verdicts.rule(moments.is_null(), str(Reason.BAD_TIMESTAMP))
-    if first is not None and (first < _EARLIEST_US or last >= min(_LATEST_US, now_us + _AHEAD_US)):
-        outside = pc.or_(pc.less(counts, _EARLIEST_US), pc.greater_equal(counts, _LATEST_US))
+    if first is not None and (first < EARLIEST_US or last >= min(LATEST_US, now_us + _AHEAD_US)):
+        outside = pc.or_(pc.less(counts, EARLIEST_US), pc.greater_equal(counts, LATEST_US))
         verdicts.rule(outside, str(Reason.BAD_TIMESTAMP))
-        verdicts.rule(pc.greater(counts, now_us + _AHEAD_US), "timestamp is in the future")
+        verdicts.rule(pc.greater(counts, now_us + _AHEAD_US), str(Reason.FUTURE))
     return moments
 
 
@@ -261,7 +258,7 @@ def _parsed(texts: pa.Array, verdicts: _Verdicts) -> pa.Array:
     for number, text in enumerate(texts.to_pylist()):
         moments.append(None if text is None else _moment(text))
         if text is not None and _CLOCK_PATTERN.fullmatch(text):
-            verdicts.reasons.setdefault(number, "timestamp without a zone")
+            verdicts.reasons.setdefault(number, str(Reason.NO_ZONE))
     return pa.array(moments, pa.int64()).cast(MOMENT)
 
 
