@@ -48,7 +48,7 @@ class World:
         finally:
             self.http.cookies.clear()
             # Wrong keys are sent on purpose here, more than anybody may.
-            self.server.backend.throttle.succeeded("127.0.0.1")
+            self.server.backend.throttle.record_success("127.0.0.1")
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def test_guessing_is_slowed_down(stage: Stage, nobody: Visitor) -> None:
     for _ in range(10):
         nobody.sign_in("wrong")
     answer = nobody.sign_in(stage.server.key("operator"))
-    throttle.succeeded("127.0.0.1")
+    throttle.record_success("127.0.0.1")
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
     assert "Too many wrong keys came from this address. Try again in" in Outline(answer.text).words
@@ -112,7 +112,7 @@ def test_a_revoked_key_is_signed_out_at_once(stage: Stage) -> None:
 def test_decisions_are_in_the_audit_log(stage: Stage, nobody: Visitor) -> None:
     nobody.sign_in("wrong")
     nobody.sign_in(stage.server.key("reader", "Ad-1"))
-    stage.server.backend.throttle.succeeded("127.0.0.1")
+    stage.server.backend.throttle.record_success("127.0.0.1")
     lines = stage.server.backend.audit.newest(2)
     assert [(line["action"], line["decision"]) for line in lines] == [
         ("sign in", "allowed"),

@@ -156,7 +156,7 @@ def test_two_keys_are_none(server: Running) -> None:
 def test_odd_keys_are_wrong_keys(server: Running, header: str) -> None:
     sent = "\r\n".join([*WHOAMI, f"Authorization: {header}", "Connection: close", "", ""])
     assert status_of(exchange(server.url, sent.encode("latin-1"))) == 401
-    server.backend.throttle.succeeded("127.0.0.1")
+    server.backend.throttle.record_success("127.0.0.1")
 
 
 def test_headers_come_to_an_end(server: Running) -> None:
@@ -246,7 +246,7 @@ def test_the_address_of_a_client_is_not_its_to_say(server: Running) -> None:
     answer = http().get(f"{server.url}/v1/whoami", headers={"Authorization": "Bearer wrong"})
     assert_problem(answer, 429)
     assert 0 < int(answer.headers["retry-after"]) <= 60
-    throttle.succeeded("127.0.0.1")
+    throttle.record_success("127.0.0.1")
 
 
 def test_an_id_of_the_client_comes_back_only_if_it_is_plain(server: Running) -> None:

@@ -20,7 +20,7 @@ def test_ten_failures_in_a_minute_are_the_end() -> None:
     throttle = Throttle(clock)
     for _ in range(10):
         assert throttle.refused_for(HERE) is None
-        throttle.failed(HERE)
+        throttle.record_failure(HERE)
         clock.pass_seconds(1)
     assert throttle.refused_for(HERE) == 50
     assert throttle.refused_for("192.0.2.2") is None
@@ -29,7 +29,7 @@ def test_ten_failures_in_a_minute_are_the_end() -> None:
     clock.pass_seconds(0.5)
     # The first of them is a minute old: one more try.
     assert throttle.refused_for(HERE) is None
-    throttle.failed(HERE)
+    throttle.record_failure(HERE)
     assert throttle.refused_for(HERE) == 1
 
 
@@ -38,19 +38,19 @@ def test_failures_of_others_clear_nothing() -> None:
     throttle = Throttle(clock, failures=3)
     for seconds in (0, 50, 5):
         clock.pass_seconds(seconds)
-        throttle.failed(HERE)
+        throttle.record_failure(HERE)
     clock.pass_seconds(6)
-    throttle.failed("192.0.2.2")
-    throttle.failed(HERE)
+    throttle.record_failure("192.0.2.2")
+    throttle.record_failure(HERE)
     assert throttle.refused_for(HERE) == 49
 
 
 def test_a_success_clears_the_address_and_no_other() -> None:
     throttle = Throttle(SetClock(), failures=2)
     for address in (HERE, "192.0.2.2") * 2:
-        throttle.failed(address)
-    throttle.succeeded(HERE)
-    throttle.succeeded("192.0.2.3")
+        throttle.record_failure(address)
+    throttle.record_success(HERE)
+    throttle.record_success("192.0.2.3")
     assert throttle.refused_for(HERE) is None
     assert throttle.refused_for("192.0.2.2") == 60
 
@@ -77,10 +77,10 @@ def test_the_same_as_a_plain_list_of_failures(
         now += passed_us
         address = f"192.0.2.{who}"
         if step == "fail":
-            throttle.failed(address)
+            throttle.record_failure(address)
             past[who].append(now)
         elif step == "succeed":
-            throttle.succeeded(address)
+            throttle.record_success(address)
             past[who].clear()
         last = past[who][-failures:]
         recent = len(last) == failures and last[0] > now - 5_000_000
@@ -104,52 +104,52 @@ def test_the_same_as_a_plain_list_of_failures(
 )
 def test_whose_failures_count_together(one: str, other: str, together: bool) -> None:
     throttle = Throttle(SetClock(), failures=1)
-    throttle.failed(one)
+    throttle.record_failure(one)
     assert throttle.refused_for(one) == 60
     assert (throttle.refused_for(other) is not None) == together
-    throttle.succeeded(other)
+    throttle.record_success(other)
     assert (throttle.refused_for(one) is None) == together
 
 
 def test_memory_is_bounded_and_the_oldest_are_forgotten() -> None:
     clock = SetClock()
     throttle = Throttle(clock, failures=1)
-    throttle.failed("first")
-    throttle.failed("second")
+    throttle.record_failure("first")
+    throttle.record_failure("second")
     for number in range(9_998):
-        throttle.failed(f"address {number}")
+        throttle.record_failure(f"address {number}")
     assert throttle.refused_for("first") is not None
-    throttle.failed("first")
-    throttle.failed("one more")
+    throttle.record_failure("first")
+    throttle.record_failure("one more")
     assert throttle.refused_for("first") is not None
     assert throttle.refused_for("second") is None
     assert len(throttle._failed) == 10_000
     clock.pass_seconds(60)
-    throttle.failed("after all of them")
+    throttle.record_failure("after all of them")
     assert list(throttle._failed) == ["after all of them"]
 
 
 def test_one_address_takes_no_more_room_by_failing_more() -> None:
     throttle = Throttle(SetClock(), failures=3)
     for _ in range(1_000):
-        throttle.failed(HERE)
+        throttle.record_failure(HERE)
     assert [len(moments) for moments in throttle._failed.values()] == [3]
 
 
 def test_a_clock_that_is_set_back_shuts_nobody_out() -> None:
     clock = SetClock()
     throttle = Throttle(clock, failures=1)
-    throttle.failed(HERE)
+    throttle.record_failure(HERE)
     clock.pass_seconds(-86_400)
     assert throttle.refused_for(HERE) is None
-    throttle.failed(HERE)
+    throttle.record_failure(HERE)
     assert throttle.refused_for(HERE) == 60
 
 
 def test_threads_lose_no_failure() -> None:
     throttle = Throttle(SetClock(), failures=4_000)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: throttle.failed(f"2001:db8::{n % 7:x}"), range(3_999)))
+        list(pool.map(lambda n: throttle.record_failure(f"2001:db8::{n % 7:x}"), range(3_999)))
         assert throttle.refused_for("2001:db8::") is None
-        throttle.failed("2001:db8::")
+        throttle.record_failure("2001:db8::")
         assert throttle.refused_for("2001:db8::") == 60

@@ -43,7 +43,7 @@ def put(
     name = files.write(source, table)
     with store.writing(LOCK) as connection:
         advertiser = advertisers.pop() if len(advertisers) == 1 else ""
-        files.listed(connection, source, name, advertiser, table.num_rows)
+        files.list_new(connection, source, name, advertiser, table.num_rows)
 
 
 def rows_of(first: int, count: int, advertiser: str = "Ad-1") -> pa.Table:

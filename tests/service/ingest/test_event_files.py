@@ -43,7 +43,7 @@ def impressions(first: int = 1, count: int = 2) -> pa.Table:
 def list_files(files: EventFiles, store: Database, *names: str, advertiser: str = "Ad-1") -> None:
     with store.writing(LOCK) as connection:
         for name in names:
-            files.listed(connection, "impressions", name, advertiser, 2)
+            files.list_new(connection, "impressions", name, advertiser, 2)
 
 
 def test_a_file_counts_from_the_end_of_the_transaction_that_lists_it(
@@ -52,7 +52,7 @@ def test_a_file_counts_from_the_end_of_the_transaction_that_lists_it(
     name = files.write("impressions", impressions())
     assert files.live("impressions", "Ad-1") == []
     with store.writing(LOCK) as connection:
-        files.listed(connection, "impressions", name, "Ad-1", 2)
+        files.list_new(connection, "impressions", name, "Ad-1", 2)
         assert files.live("impressions", "Ad-1") == []
     assert files.live("impressions", "Ad-1") == [files.folder / name]
     assert ids(files) == {"e1": 1, "e2": 1}
@@ -156,7 +156,7 @@ def test_a_manifest_lists_what_a_campaign_reads(
     source = resolve_source(path.name, tmp_path, "[events] impressions")
     assert {Path(file) for file in source.files} == listed
     with store.writing(LOCK) as connection:
-        assert files.retired(connection, names[:1])
+        assert files.retire(connection, names[:1])
     files.manifest("impressions", "Ad-1", path)
     assert path.read_text() == f"{files.folder / names[1]}\n"
     assert not list(tmp_path.glob("*.unfinished"))
@@ -179,12 +179,12 @@ def test_files_are_retired_once(files: EventFiles, store: Database) -> None:
     names = [files.write("impressions", impressions(k)) for k in (1, 3, 5)]
     list_files(files, store, *names)
     with store.writing(LOCK) as connection:
-        assert files.retired(connection, names[:2])
+        assert files.retire(connection, names[:2])
     assert ids(files) == {"e5": 1, "e6": 1}
     with store.writing(LOCK) as connection:
-        assert not files.retired(connection, names[1:])
+        assert not files.retire(connection, names[1:])
     with store.writing(LOCK) as connection:
-        assert not files.retired(connection, ["never listed"])
+        assert not files.retire(connection, ["never listed"])
 
 
 def age(path: Path, seconds: float) -> None:
@@ -218,7 +218,7 @@ def test_the_sweep_deletes_files_a_day_after_they_were_retired(
     for name in (live, retired):
         age(files.folder / name, 7 * DAY)
     with store.writing(LOCK) as connection:
-        assert files.retired(connection, [retired])
+        assert files.retire(connection, [retired])
     clock.pass_seconds(DAY - 60)
     assert files.sweep() == 0
     clock.pass_seconds(120)
@@ -236,7 +236,7 @@ def test_a_clock_that_runs_behind_deletes_nothing(
     name, retired = (files.write("impressions", impressions()) for _ in range(2))
     list_files(files, store, retired)
     with store.writing(LOCK) as connection:
-        assert files.retired(connection, [retired])
+        assert files.retire(connection, [retired])
     age(files.folder / retired, 60 * DAY)
     clock.pass_seconds(2 * DAY)
     assert files.sweep() == 0

@@ -79,9 +79,9 @@ def _by_key(request: Request, header: str) -> Principal:
     if scheme.lower() == "bearer":
         principal = backend.keys.authenticate(text.strip())
     if principal is None:
-        backend.throttle.failed(address)
+        backend.throttle.record_failure(address)
         raise _unknown(request, "the key is wrong, expired or revoked")
-    backend.throttle.succeeded(address)
+    backend.throttle.record_success(address)
     return principal
 
 

@@ -68,10 +68,10 @@ def sign_in(request: Request, form: SentForm) -> Response:
         return refusal
     principal = backend.keys.authenticate(form.get("key", "").strip())
     if principal is None:
-        backend.throttle.failed(address_of(request))
+        backend.throttle.record_failure(address_of(request))
         note(request, None, "sign in", "", "refused", "the key is wrong, expired or revoked")
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
-    backend.throttle.succeeded(address_of(request))
+    backend.throttle.record_success(address_of(request))
     note(request, principal, "sign in", "", "allowed", "")
     answer = RedirectResponse(asked or home_of(principal), 303)
     cookie = backend.sessions.cookie(

@@ -168,7 +168,7 @@ class Throttle:
             left_us = moments[0] + self._within_us - now
         return -(-left_us // _MICROSECONDS) if left_us > 0 else None
 
-    def failed(self, address: str) -> None:
+    def record_failure(self, address: str) -> None:
         now = now_us(self._clock)
         with self._lock:
             name = _counted_as(address)
@@ -177,7 +177,7 @@ class Throttle:
             self._failed.move_to_end(name)
             self._forget(now)
 
-    def succeeded(self, address: str) -> None:
+    def record_success(self, address: str) -> None:
         with self._lock:
             self._failed.pop(_counted_as(address), None)
 

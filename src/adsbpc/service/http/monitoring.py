@@ -41,7 +41,7 @@ class Metrics:
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._refused: Counter[tuple[str, str]] = Counter()
 
-    def answered(self, method: str, route: str, status: int) -> None:
+    def count_answer(self, method: str, route: str, status: int) -> None:
         with self._lock:
             if route in PUSH_ROUTES:
                 if status in _UNREAD:
@@ -130,7 +130,7 @@ class RequestLog:
         route = str(getattr(scope.get("route"), "path", "(no route)"))
         # Anybody may make up methods, and each would be a figure for ever.
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
-        self._metrics.answered(method, route, status)
+        self._metrics.count_answer(method, route, status)
         fields: dict[str, Any] = {"method": method, "route": route, "status": status}
         # How long work on events takes follows from them.
         if scope["method"] == "GET":

@@ -63,10 +63,10 @@ def compact(files: EventFiles, store: Database, source: Source, sizes: Sizes = _
     ]
     try:
         with store.writing(LOCK) as connection:
-            if not files.retired(connection, [small.name for small in taken]):
+            if not files.retire(connection, [small.name for small in taken]):
                 raise _OvertakenError
             for name, advertiser, rows in written:
-                files.listed(connection, source, name, advertiser, rows)
+                files.list_new(connection, source, name, advertiser, rows)
     except _OvertakenError:
         for name, _, _ in written:
             files.discard(name)

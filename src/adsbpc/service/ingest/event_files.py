@@ -64,7 +64,7 @@ class EventFiles:
         """Delete a file that is known not to be listed."""
         (self.folder / name).unlink(missing_ok=True)
 
-    def listed(
+    def list_new(
         self, connection: Connection, source: Source, name: str, advertiser: str, rows: int
     ) -> None:
         """From the end of the caller's transaction on, which holds LOCK, the file counts."""
@@ -84,7 +84,7 @@ class EventFiles:
             },
         )
 
-    def retired(self, connection: Connection, names: Sequence[str]) -> bool:
+    def retire(self, connection: Connection, names: Sequence[str]) -> bool:
         """The rows of these files are in others from now on; False if one was retired before."""
         # Real time, not the server's, which may run faster: a release may still read them.
         moment = time.time_ns() // 1_000

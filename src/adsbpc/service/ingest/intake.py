@@ -215,7 +215,7 @@ class Intake:
         for source, name, table in written:
             advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
             advertiser = advertisers[0] if len(advertisers) == 1 else ""
-            self._files.listed(connection, source, name, advertiser, table.num_rows)
+            self._files.list_new(connection, source, name, advertiser, table.num_rows)
 
 
 class _OvertakenError(Exception):
