@@ -14,7 +14,7 @@ from adsbpc.service.settings import Settings, load_settings
 def run(config: Path | None, options: dict[str, str | int | None], show_config: bool) -> None:
     settings = _with_options(load_settings(config), options)
     if show_config:
-        print(json.dumps(settings.shown(), indent=2))
+        print(json.dumps(settings.without_secrets(), indent=2))
         return
     _check_installed()
     from adsbpc.service.backend import open_backend

@@ -29,7 +29,7 @@ from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import page, span
-from adsbpc.service.logs import log_failure, told
+from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
 
@@ -271,7 +271,9 @@ def _card(backend: Backend, registered: Registered) -> Card:
         glance = glance_at(backend, registered)
     except AdsbpcError as error:
         # One campaign that cannot be read must not hide the others.
-        log_failure("card failed", error, campaign=registered.campaign_id, problem=told(error))
+        log_failure(
+            "card failed", error, campaign=registered.campaign_id, problem=public_text(error)
+        )
         return Card(registered, word, None, State("Cannot be read", "bad", ""))
     state = state_of(backend, registered, glance.released if glance else 0)
     return Card(registered, word, glance, state)

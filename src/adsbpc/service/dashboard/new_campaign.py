@@ -25,7 +25,7 @@ from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
 from adsbpc.service.dashboard.pages import SentForm, page
-from adsbpc.service.logs import told
+from adsbpc.service.logs import public_text
 
 _LEVEL = 0.95
 _REACH = NormalDist().inv_cdf((1 + _LEVEL) / 2)
@@ -175,7 +175,7 @@ def plan_or_create(request: Request, form: SentForm) -> Response:
     try:
         registered = backend.campaigns.create(fields.content_of(values), principal)
     except AdsbpcError as error:
-        return _form(request, principal, values, wrongs_of(told(error)), 422)
+        return _form(request, principal, values, wrongs_of(public_text(error)), 422)
     return RedirectResponse(f"/campaigns/{registered.campaign_id}", 303)
 
 
@@ -206,7 +206,7 @@ def _plan(request: Request, values: Values) -> tuple[Expected | None, list[Wrong
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []
     except AdsbpcError as error:
-        return None, wrongs_of(told(error))
+        return None, wrongs_of(public_text(error))
 
 
 @cache

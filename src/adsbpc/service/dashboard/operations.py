@@ -249,7 +249,7 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
         behind=sum(each.due > each.released for each in standings),
         verified=verified,
         audit=backend.audit.newest(_AUDIT_LINES),
-        settings=_flat(backend.settings.shown()),
+        settings=_flat(backend.settings.without_secrets()),
     )
 
 

@@ -36,7 +36,7 @@ from adsbpc.service.http.limits import UnreadBodies
 from adsbpc.service.http.monitoring import RequestLog
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
 from adsbpc.service.ingest import api as event_api
-from adsbpc.service.logs import log_failure, told
+from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases import campaign_api, release_api
 
 _DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
@@ -133,7 +133,9 @@ async def _answer_refusal(request: Request, error: Exception) -> Response:
         problem = Problem(409, phrase(409), str(error), "Nothing was released or charged")
     else:
         # Where files and databases are is for the log.
-        log_failure("request failed", error, request_id=request_id_of(request), problem=told(error))
+        log_failure(
+            "request failed", error, request_id=request_id_of(request), problem=public_text(error)
+        )
         problem = Problem(
             503, phrase(503), "The server cannot do this now",
             "Try again later. The operator finds why in the server's log",

@@ -111,5 +111,5 @@ def read_operations(
             for each in backend.counts.by_hour(hours)
         ],
         scheduler=backend.scheduler.standings(),
-        settings=backend.settings.shown(),
+        settings=backend.settings.without_secrets(),
     )

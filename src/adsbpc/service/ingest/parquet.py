@@ -1,7 +1,8 @@
 """Decodes Parquet bodies in a process of its own, which knows Arrow and nothing of the service.
 
 The usual reader makes room for whatever a page says, and some damaged files end its process. So it
-runs here with a limit on memory; whoever started it has a limit on time, and starts it again.
+runs here, on Linux with a limit on memory; whoever started it has a limit on time, and starts it
+again.
 
     in     what is asked, as JSON; the body
     out    the reasons of rows that are known to be bad, or a refusal, as JSON; a table, as Arrow's
@@ -40,19 +41,29 @@ def serve(connection: Connection) -> None:
     """Until whoever asks is gone."""
     # Memory that is dumped would hold events.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    own_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    own_bytes = _own_bytes()
     connection.send_bytes(b"up")
     while True:
         try:
             asked, body = json.loads(connection.recv_bytes()), connection.recv_bytes()
         except EOFError:
             return
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        room = _TIMES_UNPACKED * asked["max_bytes"] + len(body) + _MORE_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (own_bytes + room, most))
+        if own_bytes:
+            _, most = resource.getrlimit(resource.RLIMIT_AS)
+            room = _TIMES_UNPACKED * asked["max_bytes"] + len(body) + _MORE_BYTES
+            resource.setrlimit(resource.RLIMIT_AS, (own_bytes + room, most))
         answer, table = _answer(asked, body)
         connection.send_bytes(json.dumps(answer).encode())
         connection.send_bytes(table)
+
+
+def _own_bytes() -> int:
+    """What this process has before any body; 0 where that cannot be known, and no limit holds."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[0]
+    except FileNotFoundError:
+        return 0
+    return int(pages) * resource.getpagesize()
 
 
 def _answer(asked: Asked, body: bytes) -> tuple[dict[str, Any], bytes | pa.Buffer]:

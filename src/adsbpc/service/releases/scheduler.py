@@ -22,7 +22,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.slots import to_microseconds
 from adsbpc.service.clock import Clock, now_us
-from adsbpc.service.logs import log, log_failure, told
+from adsbpc.service.logs import log, log_failure, public_text
 from adsbpc.service.releases.campaigns import CampaignBook, Registered
 from adsbpc.service.releases.publication import Publication
 from adsbpc.service.settings import SchedulerSection
@@ -197,7 +197,7 @@ class Scheduler:
                     return False
                 self._note(registered, self._release(registered, slot))
             except AdsbpcError as error:
-                self._failed(registered, error, told(error))
+                self._failed(registered, error, public_text(error))
                 return False
             # A mistake in one campaign must not stop the others, nor the thread.
             except Exception as error:  # noqa: BLE001
