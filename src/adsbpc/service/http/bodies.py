@@ -22,7 +22,6 @@ JSON: Final = "application/json"
 LIMITS = IngestSection(max_body_bytes=1_000_000, max_unpacked_bytes=1_000_000)
 
 _LONGEST_SECONDS = 60
-_UNPACK_STEP = 2**18
 _GZIP = 16 + zlib.MAX_WBITS
 
 Sent = TypeVar("Sent", bound=BaseModel)
@@ -105,37 +104,19 @@ async def receive_body(request: Request, limits: IngestSection) -> Received:
 def unpacked(received: Received, limits: IngestSection) -> bytes:
     if not received.is_packed:
         return received.content
-    unpacker = _Unpacker(limits.max_unpacked_bytes)
-    content = unpacker.unpack(received.content)
-    unpacker.finish()
+    limit, stream = limits.max_unpacked_bytes, zlib.decompressobj(_GZIP)
+    try:
+        # No more than is allowed: a small body may unpack to anything.
+        content = stream.decompress(received.content, limit + 1)
+    except zlib.error as error:
+        raise _broken(str(error)) from None
+    if len(content) > limit:
+        raise _too_large("the unpacked body", limit, "max_unpacked_bytes")
+    if not stream.eof:
+        raise _broken("the packed body ends too early")
+    if stream.unused_data:
+        raise _broken("bytes follow after the end of the packed body")
     return content
-
-
-class _Unpacker:
-    """gzip in pieces of bounded size: a small body may unpack to anything."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._unpacked = limit, 0
-        self._stream = zlib.decompressobj(_GZIP)
-
-    def unpack(self, packed: bytes) -> bytes:
-        parts = []
-        while packed:
-            if self._stream.eof:
-                raise _broken("bytes follow after the end of the packed body")
-            try:
-                parts.append(self._stream.decompress(packed, _UNPACK_STEP))
-            except zlib.error as error:
-                raise _broken(str(error)) from None
-            self._unpacked += len(parts[-1])
-            if self._unpacked > self._limit:
-                raise _too_large("the unpacked body", self._limit, "max_unpacked_bytes")
-            packed = self._stream.unconsumed_tail or self._stream.unused_data
-        return b"".join(parts)
-
-    def finish(self) -> None:
-        if not self._stream.eof:
-            raise _broken("the packed body ends too early")
 
 
 def _too_large(what: str, limit: int, key: str) -> Problem:
