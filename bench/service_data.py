@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 
+from adsbpc.service.auth.permissions import Principal, Role
 from adsbpc.service.backend import open_backend
 from adsbpc.service.clock import SystemClock
-from adsbpc.service.principal import Principal, Role
 from adsbpc.service.settings import load_settings
 
 
@@ -49,10 +48,7 @@ def released_campaign(directory: Path, slots: int, publishers: int) -> str:
 def signed_in(url: str, key: str) -> str:
     """The cookie of a browser after it signed in with a key."""
     with httpx.Client(base_url=url, trust_env=False) as browser:
-        form = browser.get("/sign-in").text
-        token = re.search(r'name="csrf" value="([^"]+)"', form)
-        data = {"key": key, **({"csrf": token[1]} if token else {})}
-        answer = browser.post("/sign-in", data=data, headers={"Origin": url})
+        answer = browser.post("/sign-in", data={"key": key}, headers={"Origin": url})
         if answer.status_code != 303:
             raise RuntimeError(f"signing in was answered with {answer.status_code}")
         return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())

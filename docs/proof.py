@@ -40,9 +40,9 @@ PARTS: dict[str, tuple[str, ...]] = {
         "campaign/data_path.py", "campaign/planning.py", "campaign/promise.py",
     ),
     "what the service shows, to whom, and when": (
-        "service/publication.py", "service/event_ids.py", "service/batches.py",
-        "service/intake.py", "service/arrivals.py", "service/permissions.py",
-        "service/access.py", "service/metrics.py",
+        "service/releases/publication.py", "service/ingest/event_ids.py",
+        "service/ingest/batches.py", "service/ingest/intake.py", "service/ingest/event_files.py",
+        "service/auth/permissions.py", "service/auth/access.py", "service/http/monitoring.py",
     ),
 }  # fmt: skip
 

@@ -16,8 +16,8 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 from adsbpc.service.clock import SystemClock
-from adsbpc.service.compaction import Sizes, compact
-from adsbpc.service.intake import Intake
+from adsbpc.service.ingest.compaction import Sizes, compact
+from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.store import open_store
 from tests.service.pushed import batch, files_in, numbered
 

@@ -13,11 +13,10 @@ import httpx
 import pyarrow.parquet as pq
 
 from adsbpc.model.slots import to_microseconds
-from adsbpc.service.access import CSRF_HEADER
-from adsbpc.service.dashboard import routes
-from adsbpc.service.principal import Role
-from adsbpc.service.rows import Source
-from adsbpc.service.sessions import cookie_name
+from adsbpc.service.auth.permissions import Role
+from adsbpc.service.auth.sessions import cookie_name
+from adsbpc.service.http.app import PAGES
+from adsbpc.service.ingest.rows import Source
 from tests.service.running import Running, content
 
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,7 +48,7 @@ class World:
         finally:
             self.http.cookies.clear()
             # Wrong keys are sent on purpose here, more than anybody may.
-            self.server.backend.throttle.succeeded("127.0.0.1")
+            self.server.backend.throttle.record_success("127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ TABLE = {
 }
 NOBODIES = ("no key", "wrong key", "revoked key", "expired key", "key as a cookie", "wrong session")
 ROLES = ("operator", "publisher", "advertiser", "reader of one", "reader of all")
-SESSIONS = ("signed in", "signed in, other token", "signed in, with token")
+SESSIONS = ("signed in", "signed in, another site", "signed in, this site")
 # Pages that anybody may open.
 OPEN_PAGES = {"/sign-in", "/docs", "/static/{file}", "/openapi.json"}
 
@@ -156,20 +155,17 @@ def callers_of(server: Running) -> dict[str, Headers]:
         "key as a cookie": {"Cookie": f"{cookie}={text}"},
         "wrong session": {"Cookie": f"{cookie}={'A' * 43}"},
         "signed in": signed_in,
-        "signed in, other token": {**signed_in, CSRF_HEADER: backend.sessions.csrf("A" * 43)},
-        "signed in, with token": {**signed_in, CSRF_HEADER: backend.sessions.csrf(token)},
+        "signed in, another site": {**signed_in, "Origin": "https://evil.example"},
+        "signed in, this site": {**signed_in, "Origin": server.url},
     }
 
 
 def pages() -> list[tuple[str, str]]:
     """Every page of the dashboard: method and path."""
-    found, waiting = [("GET", "/openapi.json")], list(routes.router.routes)
-    for route in waiting:
-        inner = getattr(route, "original_router", None)
-        if inner is not None:
-            waiting.extend(inner.routes)
-        else:
-            found += [(method, route.path) for method in route.methods]  # type: ignore[attr-defined]
+    found = [("GET", "/openapi.json")]
+    for page in PAGES:
+        for route in page.router.routes:
+            found += [(method, route.path) for method in route.methods]
     assert len(found) > 10
     return sorted(found)
 

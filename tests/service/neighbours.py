@@ -18,9 +18,9 @@ import pytest
 
 from adsbpc.campaign import Campaign, Released
 from adsbpc.privacy import SecureRandomness
-from adsbpc.service import watch
-from adsbpc.service.campaigns import Registered
-from adsbpc.service.scheduler import Scheduler
+from adsbpc.service.releases import publication
+from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.scheduler import Scheduler
 from tests.service.clocks import SetClock
 from tests.service.matrix import OPEN_PAGES, TABLE, pages
 from tests.service.raw import http
@@ -51,7 +51,7 @@ _WATCHED = (-1, 1, 4, 5, 6, 9, 10)
 # Differs from run to run, whoever looks; a stream is counted when the server sees that nobody
 # listens any more.
 _BY_CHANCE = re.compile(
-    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|name="csrf" value="[^"]*"|'
+    rb'"request_id":"[^"]*"|"key_id":"[^"]*"|'
     rb'adsbpc_requests_total{method="GET",route="/v1/campaigns/{campaign}/stream".*|'
     rb'"(?:hash|commitment|seal)":"[^"]*"'
 )
@@ -81,7 +81,9 @@ class World:
         bearer = f"Bearer {self.server.key('advertiser', 'Ad-1')}"
         self.callers["advertiser"] = {"Authorization": bearer}
         signed_in = http().post(
-            f"{self.server.url}/sign-in", data={"key": self.server.key("reader", "Ad-1")}
+            f"{self.server.url}/sign-in",
+            data={"key": self.server.key("reader", "Ad-1")},
+            headers={"Origin": self.server.url},
         )
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
         self.callers["browser"] = {"Cookie": cookie, "Accept": "text/html"}
@@ -160,9 +162,9 @@ def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(
         SecureRandomness, "gaussian", lambda _self, _scale, size: np.zeros(size, np.int64)
     )
-    monkeypatch.setattr("adsbpc.service.scheduler._FIRST_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(watch, "_LOOK_SECONDS", 0)
-    monkeypatch.setattr(watch, "_KEEP_ALIVE_SECONDS", 0)
+    monkeypatch.setattr("adsbpc.service.releases.scheduler._FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(publication, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(publication, "_KEEP_ALIVE_SECONDS", 0)
     with running(settings_in(directory, scheduler=SCHEDULER), clock) as server:
         found = World(server, clock)
         found.open()

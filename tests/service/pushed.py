@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from adsbpc.ledger.database import Database
-from adsbpc.service.bodies import NDJSON, check_body
 from adsbpc.service.clock import Clock, now_us
-from adsbpc.service.event_files import EventFiles
-from adsbpc.service.intake import Answer, Batch, Intake
-from adsbpc.service.problems import Problem
-from adsbpc.service.rows import Checked, Source
+from adsbpc.service.http.problems import Problem
+from adsbpc.service.ingest.bodies import NDJSON, check_body
+from adsbpc.service.ingest.event_files import EventFiles
+from adsbpc.service.ingest.intake import Answer, Batch, Intake
+from adsbpc.service.ingest.rows import Checked, Source
 from adsbpc.service.settings import IngestSection
 from tests.service.clocks import SetClock
 

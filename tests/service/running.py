@@ -11,9 +11,9 @@ from typing import Any
 
 from adsbpc import Client
 from adsbpc.model.slots import to_moment
+from adsbpc.service.auth.permissions import Role
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.clock import Clock
-from adsbpc.service.principal import Role
 from adsbpc.service.server import serving
 from adsbpc.service.settings import Settings
 from tests.service.clocks import SetClock

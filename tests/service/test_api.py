@@ -17,7 +17,7 @@ import pytest
 
 from adsbpc import Client
 from adsbpc.client import ClientError
-from adsbpc.service import watch
+from adsbpc.service.releases import publication
 from tests.service.clocks import SetClock
 from tests.service.pushed import CONVERSION, IMPRESSION
 from tests.service.raw import assert_problem, http
@@ -267,7 +267,7 @@ def test_a_stream_tells_slots_and_ends_after_the_last(
 def test_a_stream_ends_when_its_key_does(
     server: Running, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_KEEP_ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(publication, "_KEEP_ALIVE_SECONDS", 0.1)
     campaign = operator.create_campaign(content())["id"]
     made = operator.create_key("reader", "Ad-1")
     headers = {"Authorization": f"Bearer {made['key']}"}
@@ -302,13 +302,13 @@ def test_a_listener_does_not_hold_up_the_end(
 ) -> None:
     heard: list[list[int]] = []
     opened: list[int] = []
-    slots = watch.Watch.slots
+    slots = publication.Watch.slots
 
-    def noted(self: watch.Watch, registered: Any, after: int) -> Any:
+    def noted(self: publication.Watch, registered: Any, after: int) -> Any:
         opened.append(after)
         return slots(self, registered, after)
 
-    monkeypatch.setattr(watch.Watch, "slots", noted)
+    monkeypatch.setattr(publication.Watch, "slots", noted)
     with running(settings_in(tmp_path), clock) as server:
         campaign = server.client("operator").create_campaign(content())["id"]
         client = Client(server.url, server.key("reader"))

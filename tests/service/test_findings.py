@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text, update
 
 from adsbpc.client import ClientError
-from adsbpc.service.problems import Problem
+from adsbpc.service.http.problems import Problem
 from adsbpc.service.store import campaigns
 from tests.service.clocks import SetClock
 from tests.service.running import Running, content, running, settings_in
@@ -130,7 +130,7 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path, clock: SetClock
 def test_a_failing_campaign_is_tried_later_and_later(
     tmp_path: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adsbpc.service.scheduler._FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr("adsbpc.service.releases.scheduler._FIRST_PAUSE_SECONDS", 60)
     with running(settings_in(tmp_path, **by_hand()), clock) as server:
         campaign = server.client("operator").create_campaign(content())["id"]
         clock.moment = NIGHT

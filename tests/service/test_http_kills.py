@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
+from adsbpc.service.auth.permissions import Role
 from adsbpc.service.backend import Backend
-from adsbpc.service.principal import Role
-from adsbpc.service.rows import Source
+from adsbpc.service.ingest.rows import Source
 from adsbpc.service.store import event_files
 from tests.service.processes import prepared, served, start
 from tests.service.pushed import lines

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from adsbpc.service.app import create_app
-from adsbpc.service.principal import Role
+from adsbpc.service.auth.permissions import Role
+from adsbpc.service.http.app import create_app
 from tests.service.clocks import SetClock
 from tests.service.matrix import (
     DAY,
@@ -78,7 +78,7 @@ def test_the_matrix(world: World, method: str, path: str, caller: str) -> None:
     elif caller in NOBODIES:
         expected = 401
     elif caller in SESSIONS:
-        is_safe = method == "GET" or caller == "signed in, with token"
+        is_safe = method == "GET" or caller == "signed in, this site"
         expected = call.allowed.get("operator", 403) if is_safe else 403
     elif caller == "publisher" and call.of_campaign:
         # Publishers know of no campaign.
@@ -169,7 +169,8 @@ def test_pages_are_for_who_is_signed_in(world: World) -> None:
         asked = path.format(campaign=world.campaigns["Ad-1"], file="x", key_id="0" * 16)
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         for caller in NOBODIES:
-            answer = world.send(method, asked, caller, Call({}, headers=form))
+            own = form | {"Origin": world.server.url}
+            answer = world.send(method, asked, caller, Call({}, headers=own))
             if path in OPEN_PAGES:
                 assert answer.status_code in (200, 404) or (method, path) == ("POST", "/sign-in")
             else:

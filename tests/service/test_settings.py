@@ -84,7 +84,7 @@ def test_shown_without_secrets(tmp_path: Path) -> None:
         f'[engine.options]\n"spark.hadoop.fs.s3a.secret.key" = "{hidden}"\n'
         '"spark.master" = "local[2]"\n',
     )
-    shown = load_settings(file, {}).shown()
+    shown = load_settings(file, {}).without_secrets()
     assert hidden not in json.dumps(shown)
     assert shown["ledger"]["location"].startswith("postgresql://ads:***@host/db")
     assert shown["engine"]["options"]["spark.master"] == "local[2]"

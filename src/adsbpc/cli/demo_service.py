@@ -20,9 +20,9 @@ from adsbpc.cli.demo import made_up
 from adsbpc.cli.release import progress
 from adsbpc.client import Client
 from adsbpc.lab.journeys import CHANNELS
+from adsbpc.service.auth.permissions import Role
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.clock import FastClock
-from adsbpc.service.principal import Role
 from adsbpc.service.server import serving
 from adsbpc.service.settings import Settings
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from adsbpc.cli.console import results
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.model.slots import to_microseconds, to_moment
+from adsbpc.service.auth.keys import KeyRecord, KeyRing
+from adsbpc.service.auth.permissions import Role
+from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import SystemClock, now_us
-from adsbpc.service.keys import KeyRecord, KeyRing
-from adsbpc.service.principal import Role
-from adsbpc.service.sessions import Sessions
 from adsbpc.service.settings import load_settings
 from adsbpc.service.store import open_store
 

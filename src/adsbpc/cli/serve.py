@@ -14,13 +14,12 @@ from adsbpc.service.settings import Settings, load_settings
 def run(config: Path | None, options: dict[str, str | int | None], show_config: bool) -> None:
     settings = _with_options(load_settings(config), options)
     if show_config:
-        print(json.dumps(settings.shown(), indent=2))
+        print(json.dumps(settings.without_secrets(), indent=2))
         return
     _check_installed()
     from adsbpc.service.backend import open_backend
     from adsbpc.service.logs import to_stderr
-    from adsbpc.service.server import Server, address_of
-    from adsbpc.service.workers import run_workers
+    from adsbpc.service.server import Server, address_of, run_workers
 
     backend = open_backend(settings)
     if not backend.keys.has_operator():

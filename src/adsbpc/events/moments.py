@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adsbpc.engines import ColumnKind
+from adsbpc.events.schema import EARLIEST_US, LATEST_US
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.slots import SlotGrid, ZoneOffset
 
@@ -15,10 +16,6 @@ _ISO_8601 = (
     "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?)?$"
 )
 _WHOLE_NUMBER = "^[+-]?[0-9]{1,18}$"
-
-# Moments outside these years do not parse; inside them no sum or difference can overflow.
-_EARLIEST = -2_208_988_800_000_000  # 1900
-_LATEST = 7_258_118_400_000_000  # 2200
 
 _EPOCH_FACTORS = {
     "epoch_seconds": MICROSECONDS_PER_SECOND,
@@ -66,7 +63,7 @@ def moment(column: str, kind: ColumnKind, form: str) -> Moment:
 
 def _epoch(column: str, kind: ColumnKind, factor: int) -> str:
     count = f"TRY_CAST({column} AS BIGINT)"
-    inside = f"{count} BETWEEN {_EARLIEST // factor} AND {_LATEST // factor}"
+    inside = f"{count} BETWEEN {EARLIEST_US // factor} AND {LATEST_US // factor}"
     if kind is ColumnKind.TEXT:
         inside = f"{is_exactly(column, _WHOLE_NUMBER)} AND {inside}"
     return f"CASE WHEN {inside} THEN {count} * {factor} END"
@@ -75,7 +72,7 @@ def _epoch(column: str, kind: ColumnKind, factor: int) -> str:
 def utc_microseconds(wall: str, zone: str, offsets: tuple[ZoneOffset, ...]) -> str:
     """UTC from a wall clock column and its zone column; no zone means the zone of `offsets`."""
     return (
-        f"CASE WHEN {wall} < {_EARLIEST} OR {wall} >= {_LATEST} THEN NULL"
+        f"CASE WHEN {wall} < {EARLIEST_US} OR {wall} >= {LATEST_US} THEN NULL"
         f" WHEN {zone} = '' THEN {_to_utc(wall, offsets)}"
         f" WHEN {zone} = 'Z' THEN {wall}"
         f" ELSE {wall} - {_offset_of(zone)} END"

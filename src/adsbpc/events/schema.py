@@ -1,22 +1,25 @@
-"""The two event tables: their fields, the kinds of column that carry them, what makes a row bad."""
+"""The one schema of events: fields, the columns that carry them, limits, and what makes a row bad.
+
+Sources are checked by it in SQL (`validation`), rows that are pushed to the service as they come.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from adsbpc.engines import Column, ColumnKind, Schema
 from adsbpc.errors import SourceError, did_you_mean
 
-_IDENTIFIER = (ColumnKind.TEXT, ColumnKind.INTEGER)
-_MOMENT = (
-    ColumnKind.TIMESTAMP,
-    ColumnKind.ZONED_TIMESTAMP,
-    ColumnKind.TEXT,
-    ColumnKind.INTEGER,
-)
-_AMOUNT = (ColumnKind.NUMBER, ColumnKind.INTEGER)
+IMPRESSION_KINDS = ("click", "view")
+# Beyond this an amount is no amount; it also keeps infinities and NaN out, which sort above it.
+LARGEST_VALUE = 1e15
+# Moments before 1900, and from 2200 on, do not parse: no sum or difference of others can overflow.
+EARLIEST_US = -2_208_988_800_000_000
+LATEST_US = 7_258_118_400_000_000
+# Of ids and kinds that are pushed to the service, which stores them for others to read.
+LONGEST_TEXT = 200
 
 
 class Reason(StrEnum):
@@ -36,34 +39,59 @@ class Reason(StrEnum):
     NO_VALUE = "no value, which the metric needs"
     BAD_VALUE = "value is negative or not finite"
     REPEATED_ID = "event id seen before for this user"
+    # Of the service alone: who pushes can be asked for more than who wrote a file long ago.
+    NOT_JSON = "not valid JSON"
+    NO_OBJECT = "not a JSON object"
+    UNKNOWN_FIELD = "unknown field"
+    NO_NUMBER = "value is not a number"
+    NO_ADVERTISER = "no advertiser"
+    NO_ZONE = "timestamp without a zone"
+    FUTURE = "timestamp is in the future"
+    OTHER_PUBLISHERS_KEY = "publisher of another key"
+    OTHER_ADVERTISERS_KEY = "advertiser of another key"
+
+
+class FieldKind(Enum):
+    """What a field holds, by the kinds of column that can carry it."""
+
+    IDENTIFIER = (ColumnKind.TEXT, ColumnKind.INTEGER)
+    WORD = (ColumnKind.TEXT,)
+    MOMENT = (
+        ColumnKind.TIMESTAMP, ColumnKind.ZONED_TIMESTAMP, ColumnKind.TEXT, ColumnKind.INTEGER,
+    )  # fmt: skip
+    AMOUNT = (ColumnKind.NUMBER, ColumnKind.INTEGER)
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of an event table and the kinds of column that can carry it."""
+    """One field of an event table."""
 
     name: str
-    kinds: tuple[ColumnKind, ...]
+    kind: FieldKind
     required: bool = True
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind in (FieldKind.IDENTIFIER, FieldKind.WORD)
 
 
 IMPRESSION_FIELDS = (
-    Field("user_id", _IDENTIFIER),
-    Field("publisher_id", _IDENTIFIER),
-    Field("advertiser_id", _IDENTIFIER),
-    Field("timestamp", _MOMENT),
-    Field("kind", (ColumnKind.TEXT,)),
-    Field("event_id", _IDENTIFIER, required=False),
+    Field("user_id", FieldKind.IDENTIFIER),
+    Field("publisher_id", FieldKind.IDENTIFIER),
+    Field("advertiser_id", FieldKind.IDENTIFIER),
+    Field("timestamp", FieldKind.MOMENT),
+    Field("kind", FieldKind.WORD),
+    Field("event_id", FieldKind.IDENTIFIER, required=False),
 )
 
 CONVERSION_FIELDS = (
-    Field("user_id", _IDENTIFIER),
-    Field("advertiser_id", _IDENTIFIER),
-    Field("timestamp", _MOMENT),
-    Field("kind", (ColumnKind.TEXT,), required=False),
-    Field("value", _AMOUNT, required=False),
-    Field("event_id", _IDENTIFIER, required=False),
-    Field("arrived_at", _MOMENT, required=False),
+    Field("user_id", FieldKind.IDENTIFIER),
+    Field("advertiser_id", FieldKind.IDENTIFIER),
+    Field("timestamp", FieldKind.MOMENT),
+    Field("kind", FieldKind.WORD, required=False),
+    Field("value", FieldKind.AMOUNT, required=False),
+    Field("event_id", FieldKind.IDENTIFIER, required=False),
+    Field("arrived_at", FieldKind.MOMENT, required=False),
 )
 
 
@@ -104,7 +132,7 @@ def map_fields(
             )
         if absent:
             continue
-        kinds = (ColumnKind.TEXT,) if all_text else field.kinds
+        kinds = (ColumnKind.TEXT,) if all_text else field.kind.value
         for schema in schemas:
             _check_kind(schema, name, schema.columns[name], kinds, schemas[0].columns[name])
         found[field.name] = MappedField(name, schemas[0].columns[name].kind)

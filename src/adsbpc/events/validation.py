@@ -9,16 +9,21 @@ from dataclasses import dataclass
 
 from adsbpc.engines import UNREADABLE, ColumnKind, quote_name, quote_text
 from adsbpc.events.moments import is_exactly, moment, utc_microseconds
-from adsbpc.events.schema import MappedField, Reason
+from adsbpc.events.schema import (
+    CONVERSION_FIELDS,
+    IMPRESSION_FIELDS,
+    IMPRESSION_KINDS,
+    LARGEST_VALUE,
+    Field,
+    MappedField,
+    Reason,
+)
 from adsbpc.model.slots import ZoneOffset
 from adsbpc.model.spec import CampaignSpec
 
-_IMPRESSION_TEXTS = "user_id, publisher_id, advertiser_id, kind, event_id"
-_CONVERSION_TEXTS = "user_id, advertiser_id, kind, event_id"
 _DECIMAL_NUMBER = "^[+-]?[0-9]{1,15}(?:[.][0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?$"
-
-# Beyond this an amount is no amount; it also keeps infinities and NaN out, which sort above it.
-_LARGEST_VALUE = "1e15"
+_IMPRESSION_KINDS = ", ".join(map(quote_text, IMPRESSION_KINDS))
+_LARGEST_VALUE = f"{LARGEST_VALUE:g}".replace("+", "")
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,9 @@ def _user(reading: SourceReading) -> str:
     return f"CAST({quote_name(reading.fields['user_id'].column)} AS BIGINT)"
 
 
-def _broken_text(columns: str) -> str:
-    """Whether one of these columns holds bytes that are no text."""
-    return " OR ".join(f"NOT is_text({column})" for column in columns.split(", "))
+def _broken_text(fields: tuple[Field, ...]) -> str:
+    """Whether one of these holds bytes that are no text."""
+    return " OR ".join(f"NOT is_text({field.name})" for field in fields if field.is_text)
 
 
 def _value(reading: SourceReading) -> str:
@@ -96,13 +101,13 @@ def impressions_checked(
     kind_column = quote_text(kind) if kind else f"lower({_text(reading, 'kind')})"
     reasons = _reasons(
         [
-            (_broken_text(_IMPRESSION_TEXTS), Reason.BAD_TEXT),
+            (_broken_text(IMPRESSION_FIELDS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
             ("publisher_id IS NULL", Reason.NO_PUBLISHER),
-            ("kind IS NULL OR kind NOT IN ('click', 'view')", Reason.UNKNOWN_KIND),
+            (f"kind IS NULL OR kind NOT IN ({_IMPRESSION_KINDS})", Reason.UNKNOWN_KIND),
         ]
     )
     return f"""
@@ -138,7 +143,7 @@ def conversions_checked(
     needs_value = spec.campaign.metric == "value"
     reasons = _reasons(
         [
-            (_broken_text(_CONVERSION_TEXTS), Reason.BAD_TEXT),
+            (_broken_text(CONVERSION_FIELDS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),

@@ -8,26 +8,24 @@ from dataclasses import dataclass, field
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
-from adsbpc.service.audit import AuditLog
-from adsbpc.service.batches import forget_batches
-from adsbpc.service.campaigns import CampaignBook
+from adsbpc.service.auth.audit import AuditLog
+from adsbpc.service.auth.keys import KeyRing
+from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
-from adsbpc.service.compaction import compact
-from adsbpc.service.counts import Counts
-from adsbpc.service.event_files import EventFiles
-from adsbpc.service.event_ids import tidy_event_ids
-from adsbpc.service.intake import Intake
-from adsbpc.service.keys import KeyRing
+from adsbpc.service.http.limits import Throttle
+from adsbpc.service.http.monitoring import Metrics
+from adsbpc.service.ingest.batches import Counts, forget_batches
+from adsbpc.service.ingest.compaction import compact
+from adsbpc.service.ingest.event_files import EventFiles
+from adsbpc.service.ingest.event_ids import tidy_event_ids
+from adsbpc.service.ingest.intake import Intake
+from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log_failure
-from adsbpc.service.metrics import Metrics
-from adsbpc.service.publication import Publication
-from adsbpc.service.rows import SCHEMAS
-from adsbpc.service.scheduler import Scheduler
-from adsbpc.service.sessions import Sessions
+from adsbpc.service.releases.campaigns import CampaignBook
+from adsbpc.service.releases.publication import Publication, Watch
+from adsbpc.service.releases.scheduler import Scheduler
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
-from adsbpc.service.throttle import Throttle
-from adsbpc.service.watch import Watch
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def to_stderr() -> None:
         logger.setLevel(logging.INFO)
 
 
-def told(error: AdsbpcError) -> str:
+def public_text(error: AdsbpcError) -> str:
     """What may be shown and stored of an error: an engine's own words may quote a row."""
     if isinstance(error, EngineError):
         return (

@@ -112,7 +112,7 @@ class Settings(Section):
     def over_tls(self) -> bool:
         return (self.service.public_url or "").startswith("https://")
 
-    def shown(self) -> dict[str, Any]:
+    def without_secrets(self) -> dict[str, Any]:
         """Everything, passwords hidden."""
         found = self.model_dump(mode="json")
         found["service"]["data"] = str(self.data)

@@ -86,7 +86,7 @@ def _wrong_key(seen: Watched, stage: Stage) -> None:
     seen.page.get_by_label("Key").fill("adsbpc_wrong")
     _answer(seen, 401, lambda: seen.page.get_by_role("button", name="Sign in").click())
     seen.page.get_by_role("alert").wait_for()
-    stage.server.backend.throttle.succeeded("127.0.0.1")
+    stage.server.backend.throttle.record_success("127.0.0.1")
 
 
 def _missing(seen: Watched, _: Stage) -> None:

@@ -11,10 +11,16 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.report.parts import parts_of
-from adsbpc.service.campaigns import CampaignBook, Registered
-from adsbpc.service.dashboard.shown import Shelf, body_of
-from adsbpc.service.dashboard.sparks import HEIGHT, WIDTH, spark_of
-from adsbpc.service.dashboard.states import State, state_of
+from adsbpc.service.dashboard.campaigns import (
+    HEIGHT,
+    WIDTH,
+    Shelf,
+    State,
+    body_of,
+    spark_of,
+    state_of,
+)
+from adsbpc.service.releases.campaigns import CampaignBook, Registered
 from tests.report.outline import Outline
 from tests.report.releases import MadeUp
 from tests.report.test_page import HOSTILE

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
-from adsbpc.service.counts import Counted
-from adsbpc.service.dashboard.arrivals import HOURS, arrivals_of
+from adsbpc.service.dashboard.operations import HOURS, arrivals_of
+from adsbpc.service.ingest.batches import Counted
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage, Visitor
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsbpc.service.dashboard.sign_in import _is_page
+from adsbpc.service.dashboard.keys import _is_page
 from tests.report.outline import Outline
-from tests.service.dashboard.stage import Stage, Visitor, token_of
+from tests.service.dashboard.stage import Stage, Visitor
+from tests.service.running import running, settings_in
 
 PAGES = ("/", "/campaigns", "/campaigns/new", "/operations", "/operations/keys")
 
@@ -82,7 +86,7 @@ def test_guessing_is_slowed_down(stage: Stage, nobody: Visitor) -> None:
     for _ in range(10):
         nobody.sign_in("wrong")
     answer = nobody.sign_in(stage.server.key("operator"))
-    throttle.succeeded("127.0.0.1")
+    throttle.record_success("127.0.0.1")
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
     assert "Too many wrong keys came from this address. Try again in" in Outline(answer.text).words
@@ -108,7 +112,7 @@ def test_a_revoked_key_is_signed_out_at_once(stage: Stage) -> None:
 def test_decisions_are_in_the_audit_log(stage: Stage, nobody: Visitor) -> None:
     nobody.sign_in("wrong")
     nobody.sign_in(stage.server.key("reader", "Ad-1"))
-    stage.server.backend.throttle.succeeded("127.0.0.1")
+    stage.server.backend.throttle.record_success("127.0.0.1")
     lines = stage.server.backend.audit.newest(2)
     assert [(line["action"], line["decision"]) for line in lines] == [
         ("sign in", "allowed"),
@@ -121,23 +125,53 @@ FORMS = ("/sign-out", "/campaigns/new", "/operations/keys", "/operations/verific
          f"/operations/keys/{'0' * 16}/revocation")  # fmt: skip
 
 
-@pytest.mark.parametrize("path", FORMS)
-def test_no_form_acts_without_its_token(stage: Stage, path: str) -> None:
-    visitor, other = stage.visitor("operator"), stage.visitor("operator")
-    for given_token in ("", "x" * 64, token_of(other.look("/docs"))):
-        answer = visitor.http.post(path, data={"csrf": given_token, "name": "x"})
-        assert answer.status_code == 403
-        assert "not made for your session" in answer.text
-    assert visitor.get("/docs").status_code == 200
-
-
 @pytest.mark.parametrize("path", ["/sign-in", *FORMS])
 def test_no_form_comes_from_another_site(stage: Stage, path: str) -> None:
     visitor = stage.visitor("operator")
-    token = token_of(visitor.look("/docs"))
-    for site in ("cross-site", "same-site"):
-        answer = visitor.http.post(path, data={"csrf": token}, headers={"Sec-Fetch-Site": site})
-        assert answer.status_code == 403
+    own = stage.server.url
+    del visitor.http.headers["Sec-Fetch-Site"]
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": ""},
+        # What a browser says of the site counts, whatever stands beside it.
+        {"Sec-Fetch-Site": "cross-site", "Origin": own},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"{own}.evil.example"},
+        {"Origin": own.rpartition(":")[0]},
+        # No browser of today.
+        {},
+    ):
+        answer = visitor.http.post(path, data={"name": "x"}, headers=headers)
+        assert answer.status_code == 403, headers
+        assert "sent by a page of another site" in answer.text
+    twice = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")]
+    assert visitor.http.post(path, data={}, headers=twice).status_code == 403
+    twice = [("Origin", own), ("Origin", "https://evil.example")]
+    assert visitor.http.post(path, data={}, headers=twice).status_code == 403
+    assert visitor.get("/docs").status_code == 200
+    line = stage.server.backend.audit.newest(1)[0]
+    assert (line["decision"], line["target"]) == ("refused", path)
+
+
+@pytest.mark.parametrize("said", ["Sec-Fetch-Site", "Origin"])
+def test_a_form_of_this_server_acts(stage: Stage, said: str) -> None:
+    visitor = stage.visitor("operator")
+    visitor.http.headers.pop("Sec-Fetch-Site")
+    value = {"Sec-Fetch-Site": "same-origin", "Origin": stage.server.url}[said]
+    answer = visitor.http.post("/sign-out", headers={said: value}, data={"a": "b"})
+    assert answer.status_code == 303
+
+
+def test_behind_a_proxy_the_origin_is_the_public_one(tmp_path: Path) -> None:
+    own = {"public_url": "https://ads.example"}
+    with running(settings_in(tmp_path, service=own)) as server:
+        for origin, status in (("https://ads.example", 401), (server.url, 403), (None, 403)):
+            headers = {"Accept": "text/html"} | ({"Origin": origin} if origin else {})
+            sent = httpx.post(f"{server.url}/sign-in", data={"key": "x"}, headers=headers)
+            assert sent.status_code == status, origin
 
 
 @pytest.mark.parametrize(

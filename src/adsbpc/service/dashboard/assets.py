@@ -1,6 +1,7 @@
 """Static files of the pages: held in memory, each under a name that changes with its content.
 
-Style and script of the report are the report's own, so that both pages look and draw alike.
+Style and script of the report are the report's own, so that both pages look and draw alike. These
+and the charts' library are put together here and are no files, which is what StaticFiles serves.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
 from adsbpc.report import parts
+from adsbpc.service.http.problems import Problem
+
+router = APIRouter()
 
 FOREVER = "public, max-age=31536000, immutable"
 _MEDIA_TYPES = {
@@ -69,14 +73,15 @@ def _fingerprint(name: str) -> str:
     return sha256(asset(name).content).hexdigest()[:12]
 
 
-def answer(request: Request, file: str) -> Response | None:
-    """The file of a URL, packed for who takes that; None if there is no such file.
+@router.get("/static/{file}")
+def answer(request: Request, file: str) -> Response:
+    """The file of a URL, packed for who takes that.
 
     A page that was loaded before an upgrade gets today's file, which it must not keep.
     """
     name = next((each for each in _NAMES if _is_version_of(file, each)), None)
     if name is None:
-        return None
+        raise Problem(404, "Not found", f"There is no file {file[:100]!r}", "Reload the page")
     found = asset(name)
     packed = "gzip" in request.headers.get("accept-encoding", "")
     headers = {

@@ -1,29 +1,239 @@
-"""Campaigns at a glance, and the page of one campaign."""
+"""Campaigns at a glance, and the page of one campaign: made once, kept until more is visible.
+
+Must never: make a page anew because something was released that is not visible yet. Who measures
+how long a page takes would know when.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from threading import Lock
+from typing import Any, Generic, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
 from adsbpc.errors import AdsbpcError
-from adsbpc.report import sections
-from adsbpc.report.numbers import rounded_up
+from adsbpc.model import ALL_PUBLISHERS
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.report import Report, sections
+from adsbpc.report.numbers import amount, budget_texts, interval, rounded_up
+from adsbpc.report.parts import json_in_html, parts_of
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import attribution, odds, strength
-from adsbpc.service.access import backend_of, campaign_for, require, signed_in
-from adsbpc.service.api.campaigns import readable_campaigns
+from adsbpc.report.wording import attribution, decimals, metric_name, odds, strength
+from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
+from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
-from adsbpc.service.campaigns import Registered
-from adsbpc.service.dashboard.rendering import page
-from adsbpc.service.dashboard.shown import Glance, body_of, glance_at
-from adsbpc.service.dashboard.states import State, Tone, state_of
-from adsbpc.service.logs import log_failure, told
-from adsbpc.service.permissions import Action, allows
+from adsbpc.service.clock import now_us
+from adsbpc.service.dashboard.pages import page, span
+from adsbpc.service.logs import log_failure, public_text
+from adsbpc.service.releases.campaign_api import readable_campaigns
+from adsbpc.service.releases.campaigns import Registered
+
+WIDTH, HEIGHT = 200, 40
+_MOST_POINTS = 100
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Points of an SVG: the line, and the band around it."""
+
+    line: str
+    band: str
+
+
+def spark_of(report: Report) -> Spark:
+    newest, slots = report.newest.slot, report.spec.campaign.slots
+    every = -(-newest // _MOST_POINTS)
+    cells = [
+        cell
+        for cell in report.running_totals(sorted(range(newest, 0, -every)))
+        if cell.publisher == ALL_PUBLISHERS
+    ]
+    # Nothing was counted before the first slot: that is known without noise.
+    rows = [
+        (0, 0.0, 0.0, 0.0),
+        *((cell.slot, cell.estimate, cell.low, cell.high) for cell in cells),
+    ]
+    lowest = min(row[2] for row in rows)
+    spread = max(row[3] for row in rows) - lowest or 1.0
+
+    def point(slot: int, value: float) -> str:
+        return f"{WIDTH * slot / slots:.1f},{HEIGHT * (1 - (value - lowest) / spread):.1f}"
+
+    upper = [point(slot, high) for slot, _, _, high in rows]
+    lower = [point(slot, low) for slot, _, low, _ in reversed(rows)]
+    return Spark(
+        line=" ".join(point(slot, value) for slot, value, _, _ in rows),
+        band=" ".join(upper + lower),
+    )
+
+
+Tone = Literal["good", "calm", "done", "bad"]
+
+
+@dataclass(frozen=True)
+class State:
+    """`word` for a small mark, `next` is one sentence about the slot to come, if any is."""
+
+    word: str
+    tone: Tone
+    next: str
+
+
+def state_of(backend: Backend, registered: Registered, visible: int) -> State:
+    """Of a campaign whose newest visible slot this is."""
+    grid, slots = registered.spec.grid, registered.spec.campaign.slots
+    timeline, now = Timeline(grid), now_us(backend.clock)
+    if visible >= slots:
+        return State("Complete", "done", "")
+    wait = backend.publication.publish_after_us
+    each = span(wait / MICROSECONDS_PER_SECOND)
+    if backend.publication.due_slot(registered) > visible:
+        due = grid.boundaries[visible + 1] + wait
+        late = span((now - due) / MICROSECONDS_PER_SECOND)
+        slot = _slot(timeline, visible + 1)
+        return State(
+            "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
+        )
+    ends = _moment(timeline.moment(visible + 1), timeline.word)
+    soon = f"{_slot(timeline, visible + 1)} is over on {ends} and is published {each} later."
+    if now < grid.starts_at:
+        return State("Not begun", "calm", soon)
+    return State("Running" if visible else "Collecting", "good", soon)
+
+
+def _slot(timeline: Timeline, slot: int) -> str:
+    return f"{timeline.word.capitalize()} {slot}"
+
+
+def _moment(moment: datetime, word: str) -> str:
+    """With the zone: readers may be anywhere."""
+    return f"{moment.day} {moment:%B, %H:%M} {moment.tzname()}"
+
+
+_MOST_GLANCES, _MOST_BODIES = 500, 32
+_FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
+Key = tuple[str, int, int]
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A campaign on a card. `spread` is the total's interval, in short."""
+
+    released: int
+    total: str
+    spread: str
+    metric: str
+    noisy: bool
+    left: str
+    limit: str
+    spark: Spark
+
+
+@dataclass(frozen=True)
+class Body:
+    """The report's own parts, with downloads from the server."""
+
+    masthead: Markup
+    cards: Markup
+    data: Markup
+    released: int
+
+
+class Shelf(Generic[Kept]):
+    """Keeps what was asked for last; two who ask at once may both make it."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+
+    def get(self, key: Key, make: Callable[[], Kept]) -> Kept:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return made
+
+
+_glances: Shelf[Glance] = Shelf(_MOST_GLANCES)
+_bodies: Shelf[Body] = Shelf(_MOST_BODIES)
+
+
+def glance_at(backend: Backend, registered: Registered) -> Glance | None:
+    """None before anything is visible."""
+    return _kept(_glances, backend, registered, _glance)
+
+
+def body_of(backend: Backend, registered: Registered) -> Body | None:
+    """None before anything is visible."""
+    return _kept(_bodies, backend, registered, lambda report: _body(report, registered.campaign_id))
+
+
+def _kept(
+    shelf: Shelf[Kept], backend: Backend, registered: Registered, make: Callable[[Report], Kept]
+) -> Kept | None:
+    visible = backend.publication.visible(registered)
+    slot = visible[registered.name]
+    if slot == 0:
+        return None
+    # Other campaigns of the scope, of this server or not, change what is left of its budget.
+    spent = backend.campaigns.ledger.spent(registered.scope, visible)
+    key = registered.campaign_id, slot, spent
+    return shelf.get(key, lambda: make(registered.campaign.report(through=visible)))
+
+
+def _glance(report: Report) -> Glance:
+    total, shown = report.standings.everything, decimals(report)
+    if report.has_personal_budgets:
+        # The estimate need not be in the middle of its interval.
+        spread = interval(total.low, total.high, shown)
+    else:
+        spread = f"± {amount(report.lens.reach * total.standard_error, shown)}"
+    _, limit, left = budget_texts(report.campaign_budget)
+    return Glance(
+        released=report.newest.slot,
+        total=amount(total.estimate, shown),
+        spread=spread,
+        metric=metric_name(report),
+        noisy=total.noisy,
+        left=left,
+        limit=limit,
+        spark=spark_of(report),
+    )
+
+
+def _body(report: Report, campaign_id: str) -> Body:
+    parts = parts_of(report, _downloads(report, campaign_id))
+    return Body(
+        masthead=Markup(parts.masthead),
+        cards=Markup(parts.cards),
+        data=Markup(json_in_html(parts.data)),
+        released=report.newest.slot,
+    )
+
+
+def _downloads(report: Report, campaign_id: str) -> str:
+    links = Markup("").join(
+        Markup('<a class="download" href="/v1/campaigns/{}/report?format={}">{}</a>').format(
+            campaign_id, format, title
+        )
+        for format, title in _FORMATS.items()
+    )
+    label = f"Download all {len(report.rows()):,} cells"
+    return Markup('<div class="downloads" role="group" aria-label="{}">{}</div>').format(
+        label, links
+    )
+
 
 router = APIRouter()
 
@@ -61,7 +271,9 @@ def _card(backend: Backend, registered: Registered) -> Card:
         glance = glance_at(backend, registered)
     except AdsbpcError as error:
         # One campaign that cannot be read must not hide the others.
-        log_failure("card failed", error, campaign=registered.campaign_id, problem=told(error))
+        log_failure(
+            "card failed", error, campaign=registered.campaign_id, problem=public_text(error)
+        )
         return Card(registered, word, None, State("Cannot be read", "bad", ""))
     state = state_of(backend, registered, glance.released if glance else 0)
     return Card(registered, word, glance, state)

@@ -1,22 +1,99 @@
-"""The operator's page of keys: made, listed, revoked. A key's text is on the page that answers its
-making, and on no other."""
+"""Signing in with a key, and out again; and the operator's page of keys. A key's text is on the
+page that answers its making, and on no other."""
 
 from __future__ import annotations
+
+import re
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from adsbpc.errors import SpecError
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
-from adsbpc.service.access import backend_of, note, require, signed_in
+from adsbpc.service.auth.access import (
+    address_of,
+    backend_of,
+    check_throttle,
+    note,
+    require,
+    session_of,
+    signed_in,
+    token_of,
+)
+from adsbpc.service.auth.permissions import Action, Principal, Role
 from adsbpc.service.clock import SystemClock, now_us
-from adsbpc.service.dashboard.forms import SentForm, check_token
-from adsbpc.service.dashboard.rendering import page
-from adsbpc.service.permissions import Action
-from adsbpc.service.principal import Principal, Role
-from adsbpc.service.problems import Problem
+from adsbpc.service.dashboard.pages import SentForm, home_of, page
+from adsbpc.service.http.problems import Problem
 
 router = APIRouter()
+
+# A path of this server and nothing else: no other host can be the next page.
+_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_-]*")
+_WRONG = "This key is wrong, expired or revoked."
+
+
+def to_sign_in(request: Request) -> Response:
+    """Where pages send who is not signed in; afterwards the page that was asked for opens."""
+    path = request.url.path
+    asked = f"?next={quote(path)}" if request.method == "GET" and _is_page(path) else ""
+    return RedirectResponse(f"/sign-in{asked}", 303)
+
+
+@router.get("/")
+def home(request: Request) -> Response:
+    return RedirectResponse(home_of(signed_in(request)), 303)
+
+
+@router.get("/sign-in")
+def show_sign_in(request: Request, next: str = "") -> Response:
+    principal = session_of(request)
+    if principal is not None:
+        return RedirectResponse(next if _is_page(next) else home_of(principal), 303)
+    return page(request, "sign-in.html", None, wrong="", next=next if _is_page(next) else "")
+
+
+@router.post("/sign-in")
+def sign_in(request: Request, form: SentForm) -> Response:
+    backend = backend_of(request)
+    asked = form.get("next", "")
+    if not _is_page(asked):
+        asked = ""
+    try:
+        check_throttle(request)
+    except Problem as problem:
+        wrong = f"{problem.detail}. {problem.to_do}."
+        refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
+        refusal.headers.update(problem.headers)
+        return refusal
+    principal = backend.keys.authenticate(form.get("key", "").strip())
+    if principal is None:
+        backend.throttle.record_failure(address_of(request))
+        note(request, None, "sign in", "", "refused", "the key is wrong, expired or revoked")
+        return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
+    backend.throttle.record_success(address_of(request))
+    note(request, principal, "sign in", "", "allowed", "")
+    answer = RedirectResponse(asked or home_of(principal), 303)
+    cookie = backend.sessions.cookie(
+        backend.sessions.open(principal.key_id), backend.settings.over_tls
+    )
+    answer.headers.append("Set-Cookie", cookie)
+    return answer
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, form: SentForm) -> Response:
+    backend, principal = backend_of(request), signed_in(request)
+    backend.sessions.close(token_of(request))
+    note(request, principal, "sign out", "", "allowed", "")
+    answer = RedirectResponse("/sign-in", 303)
+    answer.headers.append("Set-Cookie", backend.sessions.expired_cookie(backend.settings.over_tls))
+    return answer
+
+
+def _is_page(path: str) -> bool:
+    return _PATH.fullmatch(path) is not None and path not in ("/", "/sign-in", "/sign-out")
+
 
 # Days that a key may live, and what the form calls that.
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "1 year", "": "until it is revoked"}
@@ -33,7 +110,6 @@ def show(request: Request) -> Response:
 @router.post("/operations/keys")
 def create(request: Request, form: SentForm) -> Response:
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     values = {field: form.get(field, "").strip() for field in _EMPTY}
     require(request, principal, Action.MANAGE_KEYS, target=f"{values['role']}:{values['subject']}")
     if values["role"] not in set(Role) or values["days"] not in LIFETIMES:
@@ -56,7 +132,6 @@ def create(request: Request, form: SentForm) -> Response:
 @router.post("/operations/keys/{key_id}/revocation")
 def revoke(request: Request, form: SentForm, key_id: str) -> Response:
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     require(request, principal, Action.MANAGE_KEYS, target=key_id)
     if not backend.keys.revoke(key_id):
         raise Problem(

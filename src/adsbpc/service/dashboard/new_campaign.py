@@ -1,27 +1,155 @@
-"""The page of a new campaign: a form and a planner in one. Planning spends nothing."""
+"""The page of a new campaign: a form, and a planner that says what to expect. It spends nothing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+from statistics import NormalDist
+from typing import Any
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from adsbpc.campaign.plan import plan
+from adsbpc.campaign.plan import Plan, plan
 from adsbpc.errors import AdsbpcError
+from adsbpc.model import CampaignSpec
+from adsbpc.report import charts
+from adsbpc.report.numbers import about, one_in, rounded_up
+from adsbpc.report.palette import variable
 from adsbpc.report.parts import json_in_html
-from adsbpc.report.wording import model_name
-from adsbpc.service.access import backend_of, require, signed_in
+from adsbpc.report.wording import BUYS, model_name, odds, strength
+from adsbpc.service.auth.access import backend_of, require, signed_in
+from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
-from adsbpc.service.dashboard.expected import Expected, expected
-from adsbpc.service.dashboard.forms import SentForm, check_token
-from adsbpc.service.dashboard.rendering import page
-from adsbpc.service.logs import told
-from adsbpc.service.permissions import Action
-from adsbpc.service.principal import Principal
+from adsbpc.service.dashboard.pages import SentForm, page
+from adsbpc.service.logs import public_text
+
+_LEVEL = 0.95
+_REACH = NormalDist().inv_cdf((1 + _LEVEL) / 2)
+# More points than pixels only make a page slow.
+_MOST_POINTS = 200
+_ONE, _ALL = "one publisher", "all together"
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    rho: str
+    percent: float
+    buys: str
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Errors are half the width of a 95% interval around a total after the last slot."""
+
+    word: str
+    slots: int
+    one: str
+    all: str
+    publishers: int
+    condition: str
+    epsilon: str
+    delta: str
+    chance: str
+    odds: str
+    strength: str
+    parts: tuple[Part, ...]
+    chart: dict[str, Any]
+    fit_slot: int | None
+
+
+def expected(spec: CampaignSpec, plan: Plan) -> Expected:
+    word = "day" if spec.campaign.slot == "1d" else "hour"
+    root = len(plan.publishers) ** 0.5
+    last = _REACH * plan.queries[-1].standard_error
+    whole = float(sum(plan.split.values()))
+    return Expected(
+        word=word,
+        slots=spec.campaign.slots,
+        one=about(last),
+        all=about(root * last),
+        publishers=len(plan.publishers),
+        condition=plan.condition,
+        epsilon=rounded_up(plan.promise.epsilon, 3),
+        delta=f"{plan.promise.delta:g}".replace("e-0", "e-"),
+        chance=one_in(plan.promise.delta),
+        odds=odds(plan.promise),
+        strength=strength(plan.promise),
+        parts=tuple(
+            Part(name, f"{float(rho):.4g}", 100 * float(rho) / whole, BUYS[name])
+            for name, rho in plan.split.items()
+        ),
+        chart={"config": charts.config(variable), "spec": _chart(plan, word, root)},
+        fit_slot=plan.fit.slot if plan.fit else None,
+    )
+
+
+def _chart(plan: Plan, word: str, root: float) -> dict[str, Any]:
+    """Errors of running totals as slots go by, for one publisher and for all."""
+    every = -(-len(plan.queries) // _MOST_POINTS)
+    # Counted from the last slot back, so that it is always there.
+    queries = plan.queries[::-1][::every][::-1]
+    rows = [
+        {
+            "slot": query.slot,
+            "of": of,
+            "error": factor * _REACH * query.standard_error,
+            "shown": f"± {about(factor * _REACH * query.standard_error)}",
+        }
+        for of, factor in ((_ALL, root), (_ONE, 1.0))
+        for query in queries
+    ]
+    colours = {_ALL: variable("series-other"), _ONE: variable("series-1")}
+    encoding = {
+        "x": {
+            "field": "slot",
+            "type": "quantitative",
+            "scale": {"domain": [1, max(plan.queries[-1].slot, 2)], "nice": False},
+            "axis": {"title": word, "grid": False, "tickMinStep": 1, "offset": 6, "tickCount": 6},
+        },
+        "y": {
+            "field": "error",
+            "type": "quantitative",
+            "scale": {"domainMin": 0, "nice": True},
+            "axis": {
+                "title": None,
+                "tickCount": 4,
+                "domain": False,
+                "ticks": False,
+                "format": ",~f",
+            },
+        },
+        "color": {
+            "field": "of",
+            "type": "nominal",
+            "scale": {"domain": list(colours), "range": list(colours.values())},
+            "legend": {"title": None, "orient": "top", "symbolType": "stroke"},
+        },
+    }
+    tooltip = [
+        {"field": "slot", "type": "quantitative", "title": word},
+        {"field": "of", "type": "nominal", "title": "total of"},
+        {"field": "shown", "type": "nominal", "title": "95% of the time"},
+    ]
+    return {
+        "description": "Expected error of totals so far, slot by slot",
+        "width": "container",
+        "height": "container",
+        "data": {"values": rows},
+        "encoding": encoding,
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 2.25, "strokeJoin": "round"}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 220, "opacity": 0},
+                "encoding": {"tooltip": tooltip},
+            },
+        ],
+    }
+
 
 router = APIRouter()
 
@@ -38,7 +166,6 @@ def show(request: Request) -> Response:
 def plan_or_create(request: Request, form: SentForm) -> Response:
     """Two buttons: one only shows what to expect."""
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     known = fields.defaults(backend.clock.now().date())
     values = {field: form.get(field, "") for field in known}
     if form.get("action") != "create":
@@ -48,7 +175,7 @@ def plan_or_create(request: Request, form: SentForm) -> Response:
     try:
         registered = backend.campaigns.create(fields.content_of(values), principal)
     except AdsbpcError as error:
-        return _form(request, principal, values, wrongs_of(told(error)), 422)
+        return _form(request, principal, values, wrongs_of(public_text(error)), 422)
     return RedirectResponse(f"/campaigns/{registered.campaign_id}", 303)
 
 
@@ -79,7 +206,7 @@ def _plan(request: Request, values: Values) -> tuple[Expected | None, list[Wrong
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []
     except AdsbpcError as error:
-        return None, wrongs_of(told(error))
+        return None, wrongs_of(public_text(error))
 
 
 @cache

@@ -1,22 +1,191 @@
-"""The operator's page: arrivals, the scheduler, the ledger, the audit log, the settings."""
+"""The operator's page: arrivals, the scheduler, the ledger, the audit log, the settings.
+
+Arrivals are counts of rows without noise. Must never: be shown to anybody but the operator.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR
+from adsbpc.model.slots import to_moment
+from adsbpc.report import charts
+from adsbpc.report.palette import variable
 from adsbpc.report.parts import json_in_html
-from adsbpc.service.access import backend_of, require, signed_in
+from adsbpc.service.auth.access import backend_of, require, signed_in
+from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
-from adsbpc.service.dashboard.arrivals import HOURS, arrivals_of
-from adsbpc.service.dashboard.forms import SentForm, check_token
-from adsbpc.service.dashboard.rendering import page
-from adsbpc.service.permissions import Action
-from adsbpc.service.principal import Principal
+from adsbpc.service.dashboard.pages import SentForm, page
+from adsbpc.service.ingest.batches import Counted
+
+HOURS = 48
+Kind = Literal["accepted", "duplicate", "quarantined"]
+_COLOURS: dict[Kind, str] = {
+    "accepted": "series-1",
+    "duplicate": "series-other",
+    "quarantined": "series-6",
+}
+
+
+@dataclass(frozen=True)
+class Sender:
+    """`owner` is a role and whom it speaks for."""
+
+    owner: str
+    source: str
+    batches: int
+    accepted: int
+    duplicate: int
+    quarantined: int
+
+
+@dataclass(frozen=True)
+class SetAside:
+    reason: str
+    owner: str
+    source: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    accepted: int
+    duplicate: int
+    quarantined: int
+    senders: tuple[Sender, ...]
+    reasons: tuple[SetAside, ...]
+    chart: dict[str, Any]
+
+
+def arrivals_of(counted: Sequence[Counted], now_us: int) -> Arrivals:
+    kinds = Counter[str]()
+    senders = Counter[tuple[str, str, str]]()
+    reasons = Counter[tuple[str, str, str]]()
+    hours = Counter[tuple[int, str]]()
+    for each in counted:
+        kind = _kind(each.verdict) if each.verdict else "batches"
+        senders[each.owner, each.source, kind] += each.number
+        if kind == "batches":
+            continue
+        kinds[kind] += each.number
+        hours[each.hour_us, kind] += each.number
+        if kind == "quarantined":
+            reasons[each.verdict, each.owner, each.source] += each.number
+    return Arrivals(
+        accepted=kinds["accepted"],
+        duplicate=kinds["duplicate"],
+        quarantined=kinds["quarantined"],
+        senders=tuple(
+            Sender(
+                owner,
+                source,
+                senders[owner, source, "batches"],
+                senders[owner, source, "accepted"],
+                senders[owner, source, "duplicate"],
+                senders[owner, source, "quarantined"],
+            )
+            for owner, source in sorted({(owner, source) for owner, source, _ in senders})
+        ),
+        reasons=tuple(
+            SetAside(reason, owner, source, rows)
+            for (reason, owner, source), rows in reasons.most_common()
+        ),
+        chart={"config": charts.config(variable), "spec": _chart(hours, now_us)},
+    )
+
+
+def _kind(verdict: str) -> Kind:
+    if verdict == "accepted":
+        return "accepted"
+    return "duplicate" if verdict == "duplicate" else "quarantined"
+
+
+def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
+    """Stacked bars, one an hour, up to the hour that runs."""
+    newest = now_us // MICROSECONDS_PER_HOUR
+    first = newest - HOURS + 1
+    rows: list[dict[str, Any]] = []
+    for hour in range(first, newest + 1):
+        bottom, starts = 0, to_moment(hour * MICROSECONDS_PER_HOUR)
+        for kind in _COLOURS:
+            number = hours[hour * MICROSECONDS_PER_HOUR, kind]
+            rows.append(
+                {
+                    "left": hour - first + 0.1,
+                    "right": hour - first + 0.9,
+                    "bottom": bottom,
+                    "top": bottom + number,
+                    "rows": f"{number:,}",
+                    "kind": kind,
+                    "hour": f"{starts.day} {starts:%b, %H:%M} UTC",
+                }
+            )
+            bottom += number
+    ticks = {
+        str(hour - first): f"{moment.day} {moment:%b}" if moment.hour == 0 else f"{moment:%H:%M}"
+        for hour in range(first, newest + 1)
+        if (moment := to_moment(hour * MICROSECONDS_PER_HOUR)).hour % 6 == 0
+    }
+    return {
+        "description": f"Rows that arrived in each of the last {HOURS} hours",
+        "width": "container",
+        "height": "container",
+        "data": {"values": rows},
+        "params": [{"name": "labels", "value": ticks}],
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": {
+                "field": "left",
+                "type": "quantitative",
+                "scale": {"domain": [0, HOURS], "nice": False},
+                "axis": {
+                    "title": None,
+                    "values": [int(tick) for tick in ticks],
+                    "labelExpr": "labels[datum.value]",
+                    "labelOverlap": "greedy",
+                    "grid": False,
+                },
+            },
+            "x2": {"field": "right"},
+            "y": {
+                "field": "bottom",
+                "type": "quantitative",
+                "scale": {"domainMin": 0, "domainMax": max(row["top"] for row in rows) or 1},
+                "axis": {
+                    "title": None,
+                    "tickCount": 4,
+                    "tickMinStep": 1,
+                    "format": "~s",
+                    "labelExpr": "datum.value === 0 ? '0' : datum.label",
+                    "domain": False,
+                    "ticks": False,
+                },
+            },
+            "y2": {"field": "top"},
+            "color": {
+                "field": "kind",
+                "type": "nominal",
+                "scale": {
+                    "domain": list(_COLOURS),
+                    "range": [variable(colour) for colour in _COLOURS.values()],
+                },
+                "legend": {"title": None, "orient": "top", "symbolType": "square"},
+            },
+            "tooltip": [
+                {"field": "hour", "type": "nominal", "title": "hour"},
+                {"field": "kind", "type": "nominal", "title": "rows"},
+                {"field": "rows", "type": "nominal", "title": "number"},
+            ],
+        },
+    }
+
 
 router = APIRouter()
 
@@ -45,7 +214,6 @@ def show(request: Request) -> Response:
 def verify(request: Request, form: SentForm) -> Response:
     """Reads every entry of every scope again; takes a while for large ledgers."""
     backend, principal = backend_of(request), signed_in(request)
-    check_token(request, principal, form)
     require(request, principal, Action.VERIFY)
     return _page(request, principal, _verified(backend))
 
@@ -81,7 +249,7 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
         behind=sum(each.due > each.released for each in standings),
         verified=verified,
         audit=backend.audit.newest(_AUDIT_LINES),
-        settings=_flat(backend.settings.shown()),
+        settings=_flat(backend.settings.without_secrets()),
     )
 
 

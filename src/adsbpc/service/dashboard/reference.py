@@ -1,4 +1,9 @@
-"""The API reference, from the OpenAPI document of the server that answers."""
+"""The API reference, from the OpenAPI document of the server that answers.
+
+By hand and not by Swagger UI or Redoc, whose files (as fastapi-offline ships them) are 1.7 and 1.1
+megabytes, name other hosts for a validator and a logo, and show nothing without their scripts. This
+page has the bar, the style and the policy of the others.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from adsbpc.service.access import session_of
-from adsbpc.service.dashboard.rendering import page
+from adsbpc.service.auth.access import session_of
+from adsbpc.service.dashboard.pages import page
 
 router = APIRouter()
 

@@ -1,0 +1,1 @@
+"""Who may do what: keys, sessions, permissions, and the log of every decision."""

@@ -1,0 +1,1 @@
+"""HTTP: the application, its limits, headers and errors, and what watches it."""

@@ -1,0 +1,164 @@
+"""The application: routes, the one shape of errors, and what surrounds every request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from adsbpc import __version__
+from adsbpc.errors import (
+    AdsbpcError,
+    BudgetError,
+    PrivacyError,
+    ReleaseError,
+    SpecError,
+    WorkloadError,
+)
+from adsbpc.service.auth import api as key_api
+from adsbpc.service.auth.access import SignInNeeded, request_id_of
+from adsbpc.service.backend import Backend
+from adsbpc.service.dashboard import assets, campaigns, keys, new_campaign, reference
+from adsbpc.service.dashboard import operations as operations_page
+from adsbpc.service.dashboard.keys import to_sign_in
+from adsbpc.service.dashboard.pages import error_page
+from adsbpc.service.http import operations
+from adsbpc.service.http.bodies import schemas_of
+from adsbpc.service.http.headers import RequestIds, SecurityHeaders
+from adsbpc.service.http.limits import UnreadBodies
+from adsbpc.service.http.monitoring import RequestLog
+from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
+from adsbpc.service.ingest import api as event_api
+from adsbpc.service.logs import log_failure, public_text
+from adsbpc.service.releases import campaign_api, release_api
+
+_DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
+and every slot attributed conversions per publisher are released with user-level differential
+privacy. Send a key as `Authorization: Bearer adsbpc_...`. Errors are problem details (RFC 9457)
+with `to_do`, the next step."""
+
+_REFUSED = (SpecError, PrivacyError, WorkloadError)
+_CONFLICT = (BudgetError, ReleaseError)
+# Bodies that the routes read themselves.
+_SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
+_API = (event_api, campaign_api, release_api, key_api, operations)
+# A new campaign before the page of one, whose path would take "new" for an id.
+PAGES = (new_campaign, campaigns, keys, operations_page, reference, assets)
+
+
+def create_app(backend: Backend) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        backend.start()
+        yield
+        await run_in_threadpool(backend.stop)
+
+    app = FastAPI(
+        title="adsbpc",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.backend = backend
+    for module in _API:
+        app.include_router(module.router)
+    for module in PAGES:
+        app.include_router(module.router, include_in_schema=False)
+    app.add_exception_handler(Problem, _answer_problem)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(AdsbpcError, _answer_refusal)
+    app.add_exception_handler(SignInNeeded, _answer_sign_in)
+    # The last one added is the outermost.
+    app.add_middleware(RequestLog, metrics=backend.metrics)
+    app.add_middleware(UnreadBodies)
+    app.add_middleware(RequestIds)
+    app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    return app
+
+
+def answer(request: Request, problem: Problem) -> Response:
+    """Problem details for machines, a page for people."""
+    is_page = not request.url.path.startswith("/v1")
+    if is_page and "text/html" in request.headers.get("accept", ""):
+        return error_page(request, problem)
+    details = problem.details(request_id_of(request))
+    return JSONResponse(
+        details.model_dump(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE
+    )
+
+
+async def _answer_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return answer(request, error)
+
+
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return answer(request, unfit(error.errors()))
+
+
+async def _answer_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        # What was raised names the methods of one route, and a path may have several.
+        path = getattr(request.scope.get("route"), "path", "")
+        methods = request.app.openapi()["paths"].get(path, {})
+        headers["Allow"] = ", ".join(sorted(map(str.upper, methods))) or headers.get("Allow", "")
+    problem = Problem(
+        error.status_code, phrase(error.status_code),
+        f"{request.method} {request.url.path[:200]} has no answer here",
+        "Compare it with /docs", headers,
+    )  # fmt: skip
+    return answer(request, problem)
+
+
+async def _answer_refusal(request: Request, error: Exception) -> Response:
+    """What the rooms below refuse, in the words that they gave it."""
+    assert isinstance(error, AdsbpcError)
+    if isinstance(error, _REFUSED):
+        problem = Problem(422, phrase(422), str(error), "Correct it and send it again")
+    elif isinstance(error, _CONFLICT):
+        problem = Problem(409, phrase(409), str(error), "Nothing was released or charged")
+    else:
+        # Where files and databases are is for the log.
+        log_failure(
+            "request failed", error, request_id=request_id_of(request), problem=public_text(error)
+        )
+        problem = Problem(
+            503, phrase(503), "The server cannot do this now",
+            "Try again later. The operator finds why in the server's log",
+            {"Retry-After": "30"},
+        )  # fmt: skip
+    return answer(request, problem)
+
+
+async def _answer_sign_in(request: Request, _error: Exception) -> Response:
+    return to_sign_in(request)
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with errors in the shape that they have here."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        schemas = document["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for model in (ProblemDetails, *_SENT):
+            schemas.update(schemas_of(model))
+        schemas.update(campaign_api.content_schemas())
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,153 @@
+"""What monitoring sees of every request: figures without a key, and one line in the log.
+
+Must never hold a figure that follows from users: no rows, no bytes, no batches, no time that
+anything took, nothing of a slot before it is visible.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
+from adsbpc.service.logs import log, log_failure
+from adsbpc.service.releases.publication import Totals
+
+# Who pushes how often follows from what users do, and so does whether a body can be taken: only
+# those are counted who are sent away before it is read.
+PUSH_ROUTES = ("/v1/impressions", "/v1/conversions")
+_UNREAD = (401, 403)
+# What operators ask for, and how it ends, follows from events: whether a release fails, and when
+# it is done.
+_RELEASES = ("POST", "/v1/campaigns/{campaign}/releases")
+_VERIFICATION = "/verification"
+
+
+class Metrics:
+    """Of one server: several can live in one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._refused: Counter[tuple[str, str]] = Counter()
+
+    def count_answer(self, method: str, route: str, status: int) -> None:
+        with self._lock:
+            if route in PUSH_ROUTES:
+                if status in _UNREAD:
+                    self._refused[route, str(status)] += 1
+            elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
+                self._requests[method, route, str(status)] += 1
+
+    def text(self, totals: Totals) -> bytes:
+        with self._lock:
+            requests, refused = dict(self._requests), dict(self._refused)
+        return generate_latest(_Families(requests, refused, totals))
+
+
+class _Families(Collector):
+    def __init__(
+        self,
+        requests: dict[tuple[str, str, str], int],
+        refused: dict[tuple[str, str], int],
+        totals: Totals,
+    ) -> None:
+        self._requests, self._refused, self._totals = requests, refused, totals
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "adsbpc_requests", "Requests by route and status, except pushes and releases by hand.",
+            labels=["method", "route", "status"],
+        )  # fmt: skip
+        refused = CounterMetricFamily(
+            "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
+            labels=["route", "status"],
+        )  # fmt: skip
+        for labels, number in sorted(self._requests.items()):
+            requests.add_metric(labels, number)
+        for pair, number in sorted(self._refused.items()):
+            refused.add_metric(pair, number)
+        yield requests
+        yield refused
+        yield GaugeMetricFamily(
+            "adsbpc_published_slots", "Slots that are visible, of all campaigns.",
+            value=self._totals.published,
+        )  # fmt: skip
+        yield GaugeMetricFamily(
+            "adsbpc_late_slots", "Slots that should be visible by now and are not.",
+            value=self._totals.late,
+        )  # fmt: skip
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+# What nginx writes for a client that closed the connection.
+_HUNG_UP = 499
+
+
+class RequestLog:
+    """Around every request: one line in the log, its figures, and an answer whatever goes wrong."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def observing(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observing)
+        except ClientDisconnect:
+            # Nobody is left to answer.
+            status = _HUNG_UP
+        # The last resort: whatever it was, it is logged without its words, and answered.
+        except Exception as error:  # noqa: BLE001
+            log_failure("request broke", error, request_id=_request_id(scope))
+            if status == 0:
+                status = 500
+                await _answer(scope, send)
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = str(getattr(scope.get("route"), "path", "(no route)"))
+        # Anybody may make up methods, and each would be a figure for ever.
+        method = scope["method"] if scope["method"] in _METHODS else "(other)"
+        self._metrics.count_answer(method, route, status)
+        fields: dict[str, Any] = {"method": method, "route": route, "status": status}
+        # How long work on events takes follows from them.
+        if scope["method"] == "GET":
+            fields["milliseconds"] = round(seconds * 1_000, 1)
+        log("request", request_id=_request_id(scope), **fields)
+
+
+async def _answer(scope: Scope, send: Send) -> None:
+    problem = Problem(
+        500, phrase(500), "The server failed",
+        "Tell the operator the request id: the log says more",
+    )  # fmt: skip
+    body = json.dumps(problem.details(_request_id(scope)).model_dump()).encode()
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 500, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _request_id(scope: Scope) -> str:
+    return str(scope.get("state", {}).get("request_id", ""))

@@ -1,0 +1,307 @@
+"""Batches, their answers and counts, and what one transaction stores of them.
+
+Must never: take a row for a repeated one of another sender or user, let a sender's answers depend
+on what others send, or show counts to anybody but the operator.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection, Executable, delete, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from adsbpc.events.schema import Reason
+from adsbpc.ledger.database import Database
+from adsbpc.service.clock import Clock, now_us
+from adsbpc.service.ingest.event_files import LOCK
+from adsbpc.service.ingest.event_ids import REMEMBERED_US, Marker, Sender, Used, Verdicts
+from adsbpc.service.ingest.rows import ARRIVED_AT, MOMENT, Checked, Source, counted_reason
+from adsbpc.service.store import batches as stored_batches
+from adsbpc.service.store import counts
+
+HOUR_US = 3_600 * 1_000_000
+
+
+def _added(insert: postgresql.Insert | sqlite.Insert) -> Executable:
+    return insert.on_conflict_do_update(
+        index_elements=list(counts.primary_key),
+        set_={"number": counts.c.number + insert.excluded.number},
+    )
+
+
+_ADD: Final = {
+    "postgresql": _added(postgresql.insert(counts)),
+    "sqlite": _added(sqlite.insert(counts)),
+}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """`verdict` is "accepted", "duplicate" or the reason of a quarantine; of an empty one `number`
+    is that of batches."""
+
+    hour_us: int
+    source: str
+    owner: str
+    verdict: str
+    number: int
+
+
+class Counts:
+    def __init__(self, store: Database, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def by_hour(self, hours: int) -> list[Counted]:
+        """The newest hours, the present one among them, oldest first."""
+        present = now_us(self._clock) // HOUR_US
+        wanted = (
+            select(counts)
+            .where(counts.c.hour_us > (present - hours) * HOUR_US)
+            .order_by(counts.c.hour_us, counts.c.source, counts.c.owner, counts.c.verdict)
+        )
+        with self._store.reading() as connection:
+            return [Counted(*row) for row in connection.execute(wanted)]
+
+
+def add_counts(
+    connection: Connection, moment_us: int, numbers: Mapping[tuple[str, str, str], int]
+) -> None:
+    """Add numbers by (source, owner, verdict) to the hour of a moment, in the caller's
+    transaction."""
+    hour_us = moment_us // HOUR_US * HOUR_US
+    connection.execute(
+        _ADD[connection.dialect.name],
+        [
+            {
+                "hour_us": hour_us,
+                "source": source,
+                "owner": owner,
+                "verdict": verdict,
+                "number": number,
+            }
+            for (source, owner, verdict), number in sorted(numbers.items())
+        ],
+    )
+
+
+# Whose batch it is, of which source, and its idempotency key.
+BatchId = tuple[str, Source, str]
+
+
+def _stored(insert: postgresql.Insert | sqlite.Insert) -> Executable:
+    """One that was forgotten by the moment of the new one makes room for it, whether it was deleted
+    yet or not."""
+    new = insert.excluded
+    return insert.on_conflict_do_update(
+        index_elements=list(stored_batches.primary_key),
+        set_={name: new[name] for name in ("body_hash", "answer", "arrived_us")},
+        where=stored_batches.c.arrived_us < new.arrived_us - REMEMBERED_US,
+    ).execution_options(preserve_rowcount=True)
+
+
+# Made once: that takes longer than to run them. They tell how many rows were new.
+_STORE: Final = {
+    "postgresql": _stored(postgresql.insert(stored_batches)),
+    "sqlite": _stored(sqlite.insert(stored_batches)),
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`owner` is `Principal.owner`; `body_hash` tells another body under the same key."""
+
+    owner: str
+    source: Source
+    batch_key: str
+    body_hash: str
+    checked: Checked
+
+    @property
+    def id(self) -> BatchId:
+        return self.owner, self.source, self.batch_key
+
+    @property
+    def sender(self) -> Sender:
+        return self.owner, self.source
+
+
+class RowVerdict(BaseModel):
+    """Of a row that was not stored."""
+
+    row: int = Field(ge=0, description="The row's number in the batch, from 0.")
+    verdict: Literal["duplicate", "quarantined"]
+    reason: str
+
+
+class Answer(BaseModel):
+    """What became of a batch. Rows without a verdict were accepted: they are on the disk."""
+
+    batch_key: str
+    rows: int = Field(ge=0)
+    accepted: int = Field(ge=0)
+    duplicates: int = Field(ge=0)
+    quarantined: int = Field(ge=0)
+    verdicts: list[RowVerdict]
+    repeated: bool = Field(
+        default=False, description="The batch was stored before: this is the answer it got then."
+    )
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The answer of a stored batch, and the hash of the body that got it."""
+
+    body_hash: str
+    answer: Answer
+
+
+class Plan:
+    """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
+    what the senders have used before."""
+
+    def __init__(
+        self, batches: Collection[Batch], moment_us: int, used: Mapping[Sender, Used],
+        marker: Marker,
+    ) -> None:  # fmt: skip
+        self.moment_us = moment_us
+        self.settled: dict[BatchId, Settled] = {}
+        self._used = used
+        self._verdicts = Verdicts(used, moment_us)
+        self._tables: dict[Source, list[pa.Table]] = {}
+        self._numbers: Counter[tuple[str, str, str]] = Counter()
+        for sender in used:
+            own = [batch for batch in batches if batch.sender == sender]
+            marked = [marker.marks(batch.checked.table) for batch in own]
+            repeated = self._verdicts.give(sender, [marks for marks, _ in marked])
+            for batch, (_, places), each in zip(own, marked, repeated, strict=True):
+                self._add(batch, set(places[each].tolist()))
+
+    def _add(self, batch: Batch, repeated: set[int]) -> None:
+        """`repeated` are places among the good rows."""
+        checked, table = batch.checked, batch.checked.table
+        verdicts = [
+            RowVerdict(row=row, verdict="quarantined", reason=reason)
+            for row, reason in checked.quarantined.items()
+        ]
+        if repeated:
+            good = [row for row in range(checked.rows) if row not in checked.quarantined]
+            verdicts += [
+                RowVerdict(row=good[place], verdict="duplicate", reason=Reason.REPEATED_ID)
+                for place in repeated
+            ]
+            verdicts.sort(key=lambda verdict: verdict.row)
+            kept = [place for place in range(table.num_rows) if place not in repeated]
+            table = table.take(pa.array(kept, pa.int64()))
+        if table.num_rows:
+            self._tables.setdefault(batch.source, []).append(table)
+        answer = Answer(
+            batch_key=batch.batch_key,
+            rows=checked.rows,
+            accepted=table.num_rows,
+            duplicates=len(repeated),
+            quarantined=len(checked.quarantined),
+            verdicts=verdicts,
+        )
+        self.settled[batch.id] = Settled(batch.body_hash, answer)
+        self._count(batch, answer)
+
+    def _count(self, batch: Batch, answer: Answer) -> None:
+        numbers = Counter({"": 1, "accepted": answer.accepted, "duplicate": answer.duplicates})
+        numbers.update(map(counted_reason, batch.checked.quarantined.values()))
+        for verdict, number in numbers.items():
+            if number:
+                self._numbers[batch.source, batch.owner, verdict] += number
+
+    def tables(self) -> dict[Source, pa.Table]:
+        """The rows of each source, conversions with their arrival."""
+        found = {source: pa.concat_tables(tables) for source, tables in self._tables.items()}
+        if "conversions" in found:
+            conversions = found["conversions"]
+            # A sender's clock may be ahead of ours; nothing arrives before it happens.
+            arrived = pc.max_element_wise(
+                conversions["timestamp"].cast(pa.int64()), pa.scalar(self.moment_us, pa.int64())
+            ).cast(MOMENT)
+            found["conversions"] = conversions.append_column(ARRIVED_AT, arrived)
+        return found
+
+    def record(self, connection: Connection, used: Mapping[Sender, Used]) -> bool:
+        """Write answers, counts and event ids, in a transaction that holds LOCK; `used` is what
+        stands there by now. False, with nothing to keep, if that makes an answer another one, or
+        if a batch was stored before."""
+        if any(used[sender] is not known for sender, known in self._used.items()):
+            verdicts = self._verdicts.given_after(used)
+            if verdicts is None:
+                return False
+            self._verdicts = verdicts
+        written = connection.execute(
+            _STORE[connection.dialect.name],
+            [
+                {
+                    "owner": owner,
+                    "source": source,
+                    "batch_key": batch_key,
+                    "body_hash": settled.body_hash,
+                    "answer": _packed(settled.answer),
+                    "arrived_us": self.moment_us,
+                }
+                for (owner, source, batch_key), settled in self.settled.items()
+            ],
+        )
+        if written.rowcount != len(self.settled):
+            return False
+        add_counts(connection, self.moment_us, self._numbers)
+        self._verdicts.record(connection)
+        return True
+
+    @property
+    def used(self) -> Mapping[Sender, Used]:
+        """By the senders, once this is recorded."""
+        return self._verdicts.used
+
+
+def settled_before(
+    connection: Connection, batches: Collection[Batch], moment_us: int
+) -> dict[BatchId, Settled]:
+    """Those that are stored and not forgotten at a moment, by this server or another."""
+    columns = stored_batches.c
+    found = connection.execute(
+        select(
+            columns.owner, columns.source, columns.batch_key, columns.body_hash, columns.answer
+        ).where(
+            tuple_(columns.owner, columns.source, columns.batch_key).in_(
+                [batch.id for batch in batches]
+            ),
+            columns.arrived_us >= moment_us - REMEMBERED_US,
+        )
+    )
+    return {
+        (owner, source, batch_key): Settled(
+            body_hash, _unpacked(answer).model_copy(update={"repeated": True})
+        )
+        for owner, source, batch_key, body_hash, answer in found
+    }
+
+
+def forget_batches(store: Database, moment_us: int) -> None:
+    """Delete answers that are forgotten: a batch of then that is sent again counts again."""
+    old = stored_batches.c.arrived_us < moment_us - REMEMBERED_US
+    with store.writing(LOCK) as connection:
+        connection.execute(delete(stored_batches).where(old))
+
+
+def _packed(answer: Answer) -> str:
+    """A batch of bad rows is answered with much more than it is, and over and over the same."""
+    return b64encode(zlib.compress(answer.model_dump_json().encode(), level=1)).decode()
+
+
+def _unpacked(text: str) -> Answer:
+    return Answer.model_validate_json(zlib.decompress(b64decode(text)))

@@ -1,0 +1,195 @@
+"""Which Parquet files hold the events, and up to when arrivals are closed.
+
+A file counts only while the store lists it. A slot is released from what is stored by then: what is
+stored later counts as arrived later, whatever clocks do and however long a disk takes. It would be
+acknowledged and never counted.
+
+Must never: list a file that is not whole and on the disk, or delete one that is in use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import Connection, delete, insert, select, update
+
+from adsbpc.errors import ServiceError
+from adsbpc.ledger.database import Database
+from adsbpc.service.clock import Clock, now_us
+from adsbpc.service.ingest.rows import STORED, Source
+from adsbpc.service.store import arrivals, event_files
+
+# Everything that changes the list does it under this name, one at a time.
+LOCK: Final = "events"
+
+_LIST: Final = insert(event_files)
+_OWN_NAMES = re.compile(
+    r"(impressions|conversions)-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.unfinished)?"
+)
+_UNLISTED_US = 3_600 * 1_000_000
+_RETIRED_US = 86_400 * 1_000_000
+
+
+class EventFiles:
+    """The files stand in `folder`, which only their owner may read: they hold who did what."""
+
+    def __init__(self, store: Database, folder: Path, clock: Clock) -> None:
+        self.folder = folder.resolve()
+        self._store, self._clock = store, clock
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ServiceError(
+                f"{self.folder}: the folder for events cannot be made ({error.strerror}). Check "
+                "[service] data, and that adsbpc may write there"
+            ) from None
+
+    def write(self, source: Source, table: pa.Table, *, packed: bool = False) -> str:
+        """A new file on the disk, whole; it counts only when it is listed. `packed` takes longer
+        to write, and less room."""
+        name = f"{source}-{secrets.token_hex(16)}.parquet"
+        self._put(self.folder / name, _as_parquet(table.cast(STORED[source]), packed))
+        return name
+
+    def discard(self, name: str) -> None:
+        """Delete a file that is known not to be listed."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def list_new(
+        self, connection: Connection, source: Source, name: str, advertiser: str, rows: int
+    ) -> None:
+        """From the end of the caller's transaction on, which holds LOCK, the file counts."""
+        if not (self.folder / name).is_file():
+            raise ServiceError(
+                f"{self.folder / name}: is gone before it was listed. Leave the folder to adsbpc, "
+                "and send the batch again"
+            )
+        connection.execute(
+            _LIST,
+            {
+                "name": name,
+                "source": source,
+                "advertiser": advertiser,
+                "row_count": rows,
+                "created_us": now_us(self._clock),
+            },
+        )
+
+    def retire(self, connection: Connection, names: Sequence[str]) -> bool:
+        """The rows of these files are in others from now on; False if one was retired before."""
+        # Real time, not the server's, which may run faster: a release may still read them.
+        moment = time.time_ns() // 1_000
+        changed = connection.execute(
+            update(event_files)
+            .where(event_files.c.name.in_(names), event_files.c.retired_us.is_(None))
+            .values(retired_us=moment)
+        )
+        return changed.rowcount == len(names)
+
+    def live(self, source: Source, advertiser: str) -> list[Path]:
+        """The files that may hold rows of an advertiser: a snapshot, each row in one of them."""
+        chosen = (
+            select(event_files.c.name)
+            .where(
+                event_files.c.source == source,
+                event_files.c.retired_us.is_(None),
+                event_files.c.advertiser.in_([advertiser, ""]),
+            )
+            .order_by(event_files.c.created_us, event_files.c.name)
+        )
+        with self._store.reading() as connection:
+            return [self.folder / name for name in connection.execute(chosen).scalars()]
+
+    def manifest(self, source: Source, advertiser: str, path: Path) -> None:
+        """Write the list of live files that a campaign reads, one absolute path a line."""
+        files = self.live(source, advertiser) or [self._empty(source)]
+        self._put(path, "".join(f"{file}\n" for file in files).encode())
+
+    def _empty(self, source: Source) -> Path:
+        path = self.folder / f"empty-{source}.parquet"
+        if not path.exists():
+            self._put(path, _as_parquet(STORED[source].empty_table(), packed=False))
+        return path
+
+    def sweep(self) -> int:
+        """Delete files that a crash left behind, and those that were retired a day ago."""
+        moment = now_us(self._clock)
+        swept = 0
+        # Nothing is listed meanwhile, so that what is unlisted now stays so.
+        with self._store.writing(LOCK) as connection:
+            connection.execute(
+                delete(event_files).where(event_files.c.retired_us < moment - _RETIRED_US)
+            )
+            kept = set(connection.execute(select(event_files.c.name)).scalars())
+            for file in self.folder.iterdir():
+                if _OWN_NAMES.fullmatch(file.name) and file.name not in kept:
+                    with suppress(FileNotFoundError):
+                        if file.stat().st_mtime_ns // 1_000 < moment - _UNLISTED_US:
+                            file.unlink()
+                            swept += 1
+        return swept
+
+    @staticmethod
+    def _put(path: Path, content: bytes | pa.Buffer) -> None:
+        """Write a file that is there whole or not at all, and still there after a power cut."""
+        unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.unfinished")
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.rename(path)
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _as_parquet(table: pa.Table, packed: bool) -> pa.Buffer:
+    stream = pa.BufferOutputStream()
+    if packed:
+        pq.write_table(table, stream, compression="zstd")
+    else:
+        # Small and soon merged: whatever takes time to write is left out.
+        pq.write_table(
+            table, stream, compression="none", use_dictionary=False, write_statistics=False,
+        )  # fmt: skip
+    return stream.getvalue()
+
+
+_EVENTS = "events"
+# Made once: every group of batches asks it.
+_CLOSED_UNTIL = select(arrivals.c.closed_until_us).where(arrivals.c.name == _EVENTS)
+
+
+def close_arrivals(store: Database, until_us: int) -> None:
+    """From now on nothing is stored as arrived before this moment."""
+    with store.writing(LOCK) as connection:
+        known = _known(connection)
+        if known is None:
+            connection.execute(insert(arrivals).values(name=_EVENTS, closed_until_us=until_us))
+        elif known < until_us:
+            connection.execute(update(arrivals).values(closed_until_us=until_us))
+
+
+def closed_until(connection: Connection) -> int:
+    """Inside a transaction that holds LOCK: it stays so until that ends."""
+    return _known(connection) or 0
+
+
+def _known(connection: Connection) -> int | None:
+    return connection.execute(_CLOSED_UNTIL).scalar_one_or_none()

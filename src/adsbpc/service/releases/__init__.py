@@ -1,0 +1,1 @@
+"""Campaigns and their releases: when slots are released, and when they are visible."""

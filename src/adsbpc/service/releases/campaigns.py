@@ -1,0 +1,329 @@
+"""The campaigns of a server: what is measured, made of the same spec as a campaign file.
+
+Where events are, which engine reads them and which ledger is charged is the server's to say, and
+no key of a campaign may name a file of the server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Row, insert, select
+
+from adsbpc.campaign import Campaign, start
+from adsbpc.campaign.published import folder_name
+from adsbpc.errors import BudgetError, ServiceError, SpecError
+from adsbpc.ledger import Ledger
+from adsbpc.ledger.database import Database
+from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
+from adsbpc.model.slots import to_microseconds
+from adsbpc.model.spec import LedgerSection
+from adsbpc.service.auth.permissions import Principal
+from adsbpc.service.clock import Clock, now_us
+from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
+from adsbpc.service.ingest.rows import SCHEMAS
+from adsbpc.service.logs import log_failure
+from adsbpc.service.settings import Settings
+from adsbpc.service.store import campaigns
+
+_SECTIONS = ("campaign", "attribution", "privacy", "workload")
+_SERVERS_OWN = ("events", "engine", "ledger")
+# Keys that would make the server read a file that somebody names.
+_FILES = (
+    ("attribution", "fit", "holdout"),
+    ("attribution", "fit", "previous"),
+    ("attribution", "fit", "parameters"),
+    ("privacy", "personal_budget", "previous"),
+)
+_WHERE = "the campaign"
+# Planning takes the cube of it: some ten seconds here.
+_MOST_PERSONAL_SLOTS = 1_100
+_ID = re.compile("[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Registered:
+    """`problem` is what the last attempt to release it said, empty if all went well."""
+
+    campaign_id: str
+    advertiser: str
+    created_us: int
+    problem: str
+    spec: CampaignSpec
+
+    @property
+    def scope(self) -> str:
+        return self.spec.campaign.scope
+
+    @property
+    def name(self) -> str:
+        return self.spec.campaign.name
+
+    @property
+    def campaign(self) -> Campaign:
+        return Campaign(self.spec)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a campaign file would say, without what is the server's."""
+        return content_of(self.spec)
+
+
+class CampaignBook:
+    """Registers campaigns and makes them ready to be released."""
+
+    def __init__(
+        self, store: Database, settings: Settings, files: EventFiles, clock: Clock
+    ) -> None:
+        self._store, self._settings, self._files, self._clock = store, settings, files, clock
+        self.ledger = Ledger(settings.ledger.location, settings.data)
+
+    def create(self, content: dict[str, Any], by: Principal) -> Registered:
+        """Register a campaign, or raise SpecError with everything that is wrong with it."""
+        campaign_id = uuid4().hex
+        spec = self.spec(content)
+        first_end = spec.grid.boundaries[1]
+        if first_end <= now_us(self._clock) and not self._has_started(spec):
+            raise SpecError(
+                f"[campaign] start = {spec.campaign.start}: the first slot is over, and would be "
+                "released without what was not stored yet. Start today or later"
+            )
+        # Plans it, and asks the ledger whether there is room: nothing is written.
+        start(spec, self.ledger)
+        created_us = now_us(self._clock)
+        row = {
+            "campaign_id": campaign_id,
+            "scope": spec.campaign.scope,
+            "name": spec.campaign.name,
+            "advertiser": spec.campaign.advertiser,
+            "spec": json.dumps(content_of(spec)),
+            "created_us": created_us,
+            "created_by": by.key_id,
+            "lease_holder": "",
+            "lease_until_us": 0,
+            "problem": "",
+        }
+        self._insert(row, spec)
+        return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
+
+    def _has_started(self, spec: CampaignSpec) -> bool:
+        """Whether the ledger knows it: then the service's database was lost, and it goes on."""
+        key = spec.campaign.scope, spec.campaign.name
+        return self.ledger.exists() and self.ledger.campaign(*key) is not None
+
+    def _insert(self, row: dict[str, Any], spec: CampaignSpec) -> None:
+        columns = campaigns.c
+        with self._store.writing("campaigns") as connection:
+            stored = connection.execute(
+                select(campaigns).where(columns.scope == row["scope"]).order_by(columns.created_us)
+            ).all()
+            known = [(other.name, other.advertiser) for other in stored]
+            # Who reads a campaign sees its scope's budget, so that a scope is one advertiser's.
+            if any(advertiser != row["advertiser"] for _, advertiser in known):
+                raise SpecError(
+                    f"[campaign] scope = {row['scope']!r}: belongs to another advertiser, who "
+                    "would see this campaign's spending. Take another scope"
+                )
+            if any(name == row["name"] for name, _ in known):
+                raise SpecError(
+                    f"[campaign] name = {row['name']!r}: scope {row['scope']!r} has a campaign of "
+                    "that name. Take another name"
+                )
+            if not self._has_started(spec):
+                others = [self._registered(other).spec for other in stored]
+                waiting = [other for other in others if not self._has_started(other)]
+                check_scope(self.ledger, spec, waiting)
+            connection.execute(insert(campaigns).values(**row))
+
+    def spec(self, content: dict[str, Any]) -> CampaignSpec:
+        """The spec of a campaign, with what the server adds to it."""
+        _check_keys(content)
+        engine = self._settings.engine
+        whole = {
+            **_with_scope(_with_dates(content)),
+            "events": {
+                # Lists of files, made for each release.
+                "impressions": "impressions.files",
+                "conversions": "conversions.files",
+                "engine": engine.name,
+            },
+            "engine": {"options": engine.options},
+        }
+        spec = spec_of(whole, self._settings.data, _WHERE)
+        spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
+        personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
+        if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
+            raise SpecError(
+                f"[campaign] slots = {spec.campaign.slots}: the noise of personal budgets is "
+                f"planned for up to {_MOST_PERSONAL_SLOTS} slots here. Take fewer, days instead "
+                'of hours, or mechanism = "adsbpc"'
+            )
+        return spec
+
+    def _ledger_section(self, scope: str) -> LedgerSection:
+        location, witness = self._settings.ledger.location, self._settings.ledger.witness
+        if witness is not None and "://" not in witness:
+            witness = str(Path(witness) / f"{folder_name(scope)}.json")
+        return LedgerSection(location=location, witness=witness)
+
+    def all(self) -> list[Registered]:
+        """The newest first."""
+        wanted = select(campaigns).order_by(campaigns.c.created_us.desc(), campaigns.c.campaign_id)
+        with self._store.reading() as connection:
+            rows = connection.execute(wanted).all()
+        found = []
+        for row in rows:
+            # One that cannot be read must not hide the others.
+            try:
+                found.append(self._registered(row))
+            except ServiceError as error:
+                log_failure("campaign cannot be read", error, campaign=row.campaign_id)
+        return found
+
+    def get(self, campaign_id: str) -> Registered | None:
+        if not _ID.fullmatch(campaign_id):
+            return None
+        wanted = select(campaigns).where(campaigns.c.campaign_id == campaign_id)
+        with self._store.reading() as connection:
+            row = connection.execute(wanted).one_or_none()
+        return None if row is None else self._registered(row)
+
+    def _registered(self, row: Row[Any]) -> Registered:
+        try:
+            spec = self.spec(json.loads(row.spec))
+        except (SpecError, ValueError) as error:
+            raise ServiceError(
+                f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
+                "Restore the service's database from a backup"
+            ) from None
+        return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
+
+    def last_slot(self, registered: Registered) -> int:
+        """The newest released slot, or 0."""
+        if not self.ledger.exists():
+            return 0
+        return self.ledger.last_slot(registered.scope, registered.name)
+
+    @contextmanager
+    def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
+        """The campaign with all events that arrived up to the end of a slot, and none to come."""
+        close_arrivals(self._store, registered.spec.grid.boundaries[slot])
+        directory = self._settings.data / "campaigns" / registered.campaign_id
+        directory.mkdir(exist_ok=True, mode=0o700)
+        # Lists of its own for each attempt: others may be at work on the same slot.
+        with TemporaryDirectory(dir=directory) as folder:
+            lists: dict[str, str] = {}
+            for source in SCHEMAS:
+                lists[source] = str(Path(folder) / f"{source}.files")
+                self._files.manifest(source, registered.advertiser, Path(lists[source]))
+            events = registered.spec.events.model_copy(update=lists)
+            yield Campaign(registered.spec.model_copy(update={"events": events}))
+
+    def due(self, registered: Registered, grace_us: int) -> int:
+        """The last slot that is over for long enough."""
+        return registered.spec.grid.last_ended(to_microseconds(self._clock.now()) - grace_us)
+
+
+def _check_keys(content: dict[str, Any]) -> None:
+    for section in _SERVERS_OWN:
+        if section in content:
+            raise SpecError(
+                f"{_WHERE}: [{section}] is the server's to say. Remove it: events come by "
+                "POST /v1/impressions and /v1/conversions"
+            )
+    named = [".".join(path) for path in _FILES if _given(content, path)]
+    workload = content.get("workload")
+    for section in workload if isinstance(workload, list) else []:
+        if _given(section, ("matrix",)):
+            named.append("workload.matrix")
+    if named:
+        raise SpecError(
+            f"{_WHERE}: {named[0]} names a file, and the server reads no file that a campaign "
+            "names. Remove it, or run the campaign with adsbpc release"
+        )
+
+
+def _given(content: Any, path: tuple[str, ...]) -> bool:
+    for part in path:
+        if not isinstance(content, dict) or part not in content:
+            return False
+        content = content[part]
+    return content is not None
+
+
+def _with_dates(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no dates: the two of a campaign are texts there."""
+    section = content.get("campaign")
+    if not isinstance(section, dict):
+        return content
+    dates = {}
+    for key in ("start", "end"):
+        if isinstance(section.get(key), str):
+            try:
+                dates[key] = date.fromisoformat(section[key])
+            except ValueError:
+                raise SpecError(
+                    f"{_WHERE}: [campaign] {key} = {section[key]!r}: expected a day such as "
+                    "2026-03-01"
+                ) from None
+    return {**content, "campaign": {**section, **dates}}
+
+
+def _with_scope(content: dict[str, Any]) -> dict[str, Any]:
+    """A campaign that names no scope has that of its advertiser."""
+    section = content.get("campaign")
+    if not isinstance(section, dict) or "scope" in section or "advertiser" not in section:
+        return content
+    return {**content, "campaign": {**section, "scope": section["advertiser"]}}
+
+
+def content_of(spec: CampaignSpec) -> dict[str, Any]:
+    """What was understood of a campaign, which reads the same for ever."""
+    return spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
+
+
+def check_scope(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignSpec]) -> None:
+    """Refuse a campaign that would not be let in after those of its scope that wait to start, the
+    oldest first, or that would keep one of them out.
+
+    A campaign reserves its budget in the ledger with its first slot. Two that wait for theirs must
+    not both be let in where there is room for one: the second would fail days later.
+    """
+    if not waiting:
+        return
+    own, first, *others = (Campaign(each).promise for each in (spec, *waiting))
+    scope, limit = spec.campaign.scope, first.scope_rho
+    reserved = sum((each.guarantee.rho for each in others), first.guarantee.rho)
+    if ledger.exists():
+        reserved += Fraction(ledger.reserved(scope), PICO_RHO)
+    if reserved + own.guarantee.rho > limit:
+        raise BudgetError(
+            f"scope {scope!r} has no room for campaign {spec.campaign.name!r} beside those that "
+            "have reserved or will",
+            float(own.guarantee.rho), float(reserved), float(limit - reserved),
+            "Lower [privacy] rho. Another scope is another promise to the same people",
+        )  # fmt: skip
+    # Whichever starts first opens the scope, with its own terms for all.
+    if own.scope_rho != limit:
+        raise SpecError(
+            f"[privacy] scope_rho: scope {scope!r} is to have a limit of {float(limit):.12g}, as "
+            f"campaign {waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}. "
+            f"Say scope_rho = {float(limit):.12g}"
+        )
+    if own.guarantee.adjacency != first.guarantee.adjacency:
+        raise SpecError(
+            f"[privacy] adjacency = {own.guarantee.adjacency.value!r}: campaign "
+            f"{waiting[0].campaign.name!r} of scope {scope!r} has "
+            f"{first.guarantee.adjacency.value!r}, and the two do not add up. Say that one, or "
+            "take another scope"
+        )

@@ -1,0 +1,285 @@
+"""Releases slots when they are over for long enough, catches up after a pause.
+
+Several servers may run one each, and take turns by leases. What makes a slot released once is the
+ledger, whoever races.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from sqlalchemy import or_, select, update
+
+from adsbpc.campaign import Released
+from adsbpc.errors import AdsbpcError, ReleaseError, ServiceError
+from adsbpc.ledger.database import Database
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.model.slots import to_microseconds
+from adsbpc.service.clock import Clock, now_us
+from adsbpc.service.logs import log, log_failure, public_text
+from adsbpc.service.releases.campaigns import CampaignBook, Registered
+from adsbpc.service.releases.publication import Publication
+from adsbpc.service.settings import SchedulerSection
+from adsbpc.service.store import campaigns
+
+_SECOND_US = 1_000_000
+LASTS_SECONDS = 60
+
+
+class Leases:
+    """Which of several servers releases a campaign now. A lease spares work and decides nothing.
+    Leases run by the system's clock, whatever clock the campaigns run by."""
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+        self.holder = uuid4().hex
+
+    def holders(self) -> dict[str, str]:
+        """Who holds which campaign now."""
+        wanted = select(campaigns.c.campaign_id, campaigns.c.lease_holder).where(
+            campaigns.c.lease_until_us > _now_us()
+        )
+        with self._store.reading() as connection:
+            return {row.campaign_id: row.lease_holder for row in connection.execute(wanted)}
+
+    @contextmanager
+    def held(self, campaign_id: str) -> Iterator[bool]:
+        """Whether the campaign is ours; it is kept so for as long as the block runs."""
+        if not self._take(campaign_id):
+            yield False
+            return
+        done = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(campaign_id, done), daemon=True)
+        keeper.start()
+        try:
+            yield True
+        finally:
+            done.set()
+            keeper.join()
+            self._set(campaign_id, "", 0)
+
+    def _keep(self, campaign_id: str, done: threading.Event) -> None:
+        while not done.wait(LASTS_SECONDS / 3):
+            try:
+                self._set(campaign_id, self.holder, _now_us() + LASTS_SECONDS * _SECOND_US)
+            except ServiceError as error:
+                log_failure("lease not renewed", error, campaign=campaign_id)
+
+    def _take(self, campaign_id: str) -> bool:
+        now = _now_us()
+        until = now + LASTS_SECONDS * _SECOND_US
+        free = (
+            update(campaigns)
+            .where(
+                campaigns.c.campaign_id == campaign_id,
+                # One further ahead than any lease lasts was taken by a wrong clock.
+                or_(
+                    campaigns.c.lease_until_us <= now, campaigns.c.lease_until_us > 2 * until - now
+                ),
+            )
+            .values(lease_holder=self.holder, lease_until_us=until)
+        )
+        with self._store.writing("campaigns") as connection:
+            return connection.execute(free).rowcount == 1
+
+    def _set(self, campaign_id: str, holder: str, until_us: int) -> None:
+        ours = (
+            update(campaigns)
+            .where(campaigns.c.campaign_id == campaign_id, campaigns.c.lease_holder == self.holder)
+            .values(lease_holder=holder, lease_until_us=until_us)
+        )
+        with self._store.writing("campaigns") as connection:
+            connection.execute(ours)
+
+
+def _now_us() -> int:
+    return to_microseconds(datetime.now(UTC))
+
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1, 300
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a campaign is, for the operator alone: `released` as soon as it is, `visible` from
+    its moment on. `lag_seconds` since the oldest slot that waits was due; `holder` is the server
+    that releases it now, if any."""
+
+    campaign_id: str
+    name: str
+    released: int
+    visible: int
+    due: int
+    slots: int
+    lag_seconds: int
+    problem: str
+    holder: str
+
+
+class Scheduler:
+    def __init__(
+        self,
+        store: Database,
+        book: CampaignBook,
+        publication: Publication,
+        clock: Clock,
+        settings: SchedulerSection,
+    ) -> None:
+        self._store, self._book, self._publication = store, book, publication
+        self._clock, self._settings = clock, settings
+        self._leases = Leases(store)
+        # When to try a campaign again that failed, and how often it has.
+        self._failures: dict[str, tuple[float, int]] = {}
+        # Campaigns whose newest slot is known to be published.
+        self._published: set[str] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    def start(self) -> None:
+        if self._settings.enabled:
+            self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() or not self._settings.enabled
+
+    def stop(self) -> None:
+        """Waits for the slot that is being released."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.look()
+            # Whatever it was, the next look may go well.
+            except Exception as error:  # noqa: BLE001
+                log_failure("scheduler", error)
+            if self._stopping.wait(self._settings.every / MICROSECONDS_PER_SECOND):
+                return
+
+    def look(self) -> None:
+        """Release everything that is due, one slot of each campaign after the other."""
+        for registered in self._book.all():
+            self._publication.note(registered)
+        while not self._stopping.is_set():
+            if not [
+                each for each in self._book.all() if self._is_due(each) and self._advance(each)
+            ]:
+                break
+
+    def _is_due(self, registered: Registered) -> bool:
+        again, _ = self._failures.get(registered.campaign_id, (0.0, 0))
+        return time.monotonic() >= again and self._next(registered) <= self._due(registered)
+
+    def _next(self, registered: Registered) -> int:
+        """The slot to release; the last one again if it may not have been published, which a crash
+        leaves undone: it is returned as it was."""
+        last = self._book.last_slot(registered)
+        doubtful = registered.problem or registered.campaign_id not in self._published
+        return last if last and doubtful else last + 1
+
+    def _advance(self, registered: Registered) -> bool:
+        """Release the next slot; whether it was done, so that there may be more to do."""
+        with self._leases.held(registered.campaign_id) as ours:
+            if not ours:
+                return False
+            try:
+                slot = self._next(registered)
+                # Another server may have been faster, and the slot after its one is not over.
+                if slot > self._due(registered):
+                    return False
+                self._note(registered, self._release(registered, slot))
+            except AdsbpcError as error:
+                self._failed(registered, error, public_text(error))
+                return False
+            # A mistake in one campaign must not stop the others, nor the thread.
+            except Exception as error:  # noqa: BLE001
+                self._failed(registered, error, "it broke. The server's log says where")
+                return False
+            return True
+
+    def _failed(self, registered: Registered, error: Exception, problem: str) -> None:
+        """Try again later, and later each time."""
+        _, failures = self._failures.get(registered.campaign_id, (0.0, 0))
+        pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**failures)
+        self._failures[registered.campaign_id] = (time.monotonic() + pause, failures + 1)
+        log_failure("release failed", error, campaign=registered.campaign_id)
+        self._set_problem(registered, problem)
+
+    def release(self, registered: Registered, through: int | None = None) -> list[Released]:
+        """By hand: what is due, up to a slot. Safe to repeat."""
+        self._publication.note(registered)
+        due = self._due(registered)
+        if through is not None and through > due:
+            raise ReleaseError(
+                f"slot {through}: is not due yet. Slot {due} is the last that is, "
+                f"{self._settings.grace // MICROSECONDS_PER_SECOND} seconds after its end"
+                if due
+                else f"slot {through}: is not due yet, and no other is"
+            )
+        done = []
+        for slot in range(self._book.last_slot(registered) + 1, (through or due) + 1):
+            if self._stopping.is_set():
+                break
+            done.append(self._release(registered, slot))
+            self._note(registered, done[-1])
+        return done
+
+    def _release(self, registered: Registered, slot: int) -> Released:
+        with self._book.ready(registered, slot) as campaign:
+            (released,) = campaign.release(slot)
+        return released
+
+    def _note(self, registered: Registered, released: Released) -> None:
+        """Says that it is done; what was read of events is not for a log."""
+        self._publication.note(registered)
+        self._published.add(registered.campaign_id)
+        self._failures.pop(registered.campaign_id, None)
+        slot = released.release.slot
+        if not released.replayed:
+            log("released", campaign=registered.campaign_id, slot=slot)
+        if registered.problem:
+            self._set_problem(registered, "")
+
+    def _set_problem(self, registered: Registered, problem: str) -> None:
+        change = (
+            update(campaigns)
+            .where(campaigns.c.campaign_id == registered.campaign_id)
+            .values(problem=problem)
+        )
+        with self._store.writing("campaigns") as connection:
+            connection.execute(change)
+
+    def _due(self, registered: Registered) -> int:
+        return self._book.due(registered, self._settings.grace)
+
+    def standings(self) -> list[Standing]:
+        holders, now = self._leases.holders(), now_us(self._clock)
+        found = []
+        for registered in self._book.all():
+            due, released = self._due(registered), self._book.last_slot(registered)
+            lag = 0
+            if due > released:
+                ended = registered.spec.grid.boundaries[released + 1]
+                lag = (now - ended - self._settings.grace) // MICROSECONDS_PER_SECOND
+            found.append(
+                Standing(
+                    registered.campaign_id,
+                    registered.name,
+                    released,
+                    self._publication.visible_slot(registered),
+                    due,
+                    registered.spec.campaign.slots,
+                    lag,
+                    registered.problem,
+                    holders.get(registered.campaign_id, ""),
+                )
+            )
+        return found
