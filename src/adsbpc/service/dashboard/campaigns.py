@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from markupsafe import Markup
 
 from adsbpc.errors import AdsbpcError
-from adsbpc.report import sections
-from adsbpc.report.numbers import rounded_up
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import attribution, odds, strength
+from adsbpc.report.wording import attribution
 from adsbpc.service.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.api.campaigns import readable_campaigns
 from adsbpc.service.backend import Backend
@@ -105,11 +102,7 @@ def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, A
     return {
         "facts": facts,
         "publishers": spec.campaign.publishers,
-        "gauges": Markup(
-            sections.gauges(registered.scope, status.campaign_budget, status.scope_budget)
-        ),
-        "epsilon": rounded_up(promise.epsilon, 4),
+        "campaign_budget": status.campaign_budget,
+        "scope_budget": status.scope_budget,
         "promise": promise,
-        "odds": odds(promise),
-        "strength": strength(promise),
     }

@@ -9,7 +9,7 @@ from typing import Any
 from adsbpc.campaign import Plan
 from adsbpc.model import CampaignSpec
 from adsbpc.report import charts
-from adsbpc.report.numbers import about, one_in, rounded_up
+from adsbpc.report.numbers import about, one_in, rounded_up, small
 from adsbpc.report.palette import variable
 from adsbpc.report.wording import BUYS, odds, strength
 
@@ -61,7 +61,7 @@ def expected(spec: CampaignSpec, plan: Plan) -> Expected:
         publishers=len(plan.publishers),
         condition=plan.condition,
         epsilon=rounded_up(plan.promise.epsilon, 3),
-        delta=f"{plan.promise.delta:g}".replace("e-0", "e-"),
+        delta=small(plan.promise.delta),
         chance=one_in(plan.promise.delta),
         odds=odds(plan.promise),
         strength=strength(plan.promise),

@@ -7,11 +7,9 @@ from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from markupsafe import Markup
 
 from adsbpc.campaign import plan
 from adsbpc.errors import AdsbpcError
-from adsbpc.report.parts import json_in_html
 from adsbpc.report.wording import model_name
 from adsbpc.service.access import backend_of, require, signed_in
 from adsbpc.service.dashboard import campaign_form as fields
@@ -66,7 +64,6 @@ def _form(
         wrongs=wrongs,
         wrong_of={wrong.field: wrong.text for wrong in wrongs if wrong.field},
         expected=found,
-        chart=Markup(json_in_html(found.chart)) if found else "",
         obstacles=obstacles,
         models=fields.models(),
         model_name=model_name,

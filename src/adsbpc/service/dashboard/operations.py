@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from markupsafe import Markup
 
-from adsbpc.report.parts import json_in_html
 from adsbpc.service.access import backend_of, require, signed_in
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
@@ -76,7 +74,6 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
         principal,
         hours=HOURS,
         arrivals=arrivals,
-        chart=Markup(json_in_html(arrivals.chart)),
         standings=standings,
         behind=sum(each.due > each.released for each in standings),
         verified=verified,

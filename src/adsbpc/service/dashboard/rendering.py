@@ -11,9 +11,10 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 
 from adsbpc import __version__
+from adsbpc.report.rendering import environment
 from adsbpc.service.access import backend_of, token_of
 from adsbpc.service.dashboard import assets, writing
 from adsbpc.service.permissions import Action, allows
@@ -37,21 +38,15 @@ _LINKS = (
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {"asset": assets.url, "version": __version__}
-    environment.filters |= {
+    made = environment(PackageLoader(__package__))
+    made.globals |= {"asset": assets.url, "version": __version__}
+    made.filters |= {
         "moment": writing.moment,
         "span": writing.span,
         "number": writing.number,
         "coded": writing.coded,
     }
-    return environment
+    return made
 
 
 def page(

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 
-from markupsafe import Markup
-
 from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
-from adsbpc.report.parts import json_in_html, parts_of
+from adsbpc.report.parts import Parts, parts_of
 from adsbpc.report.wording import decimals, metric_name
 from adsbpc.service.backend import Backend
 from adsbpc.service.campaigns import Registered
@@ -46,9 +44,7 @@ class Glance:
 class Body:
     """The report's own parts, with downloads from the server."""
 
-    masthead: Markup
-    cards: Markup
-    data: Markup
+    parts: Parts
     released: int
 
 
@@ -120,23 +116,6 @@ def _glance(report: Report) -> Glance:
 
 
 def _body(report: Report, campaign_id: str) -> Body:
-    parts = parts_of(report, _downloads(report, campaign_id))
-    return Body(
-        masthead=Markup(parts.masthead),
-        cards=Markup(parts.cards),
-        data=Markup(json_in_html(parts.data)),
-        released=report.newest.slot,
-    )
-
-
-def _downloads(report: Report, campaign_id: str) -> str:
-    links = Markup("").join(
-        Markup('<a class="download" href="/v1/campaigns/{}/report?format={}">{}</a>').format(
-            campaign_id, format, title
-        )
-        for format, title in _FORMATS.items()
-    )
-    label = f"Download all {len(report.rows()):,} cells"
-    return Markup('<div class="downloads" role="group" aria-label="{}">{}</div>').format(
-        label, links
-    )
+    address = f"/v1/campaigns/{campaign_id}/report?format="
+    links = {title: address + format for format, title in _FORMATS.items()}
+    return Body(parts_of(report, links=links), report.newest.slot)
