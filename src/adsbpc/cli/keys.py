@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from adsbpc.cli.console import results
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError, no_such_choice
 from adsbpc.model.slots import to_microseconds, to_moment
 from adsbpc.service.clock import SystemClock, now_us
 from adsbpc.service.keys import KeyRecord, KeyRing
@@ -33,9 +33,7 @@ def run_create(
 ) -> None:
     roles = [each.value for each in Role]
     if role not in roles:
-        raise SpecError(
-            f"--role {role!r}: expected one of {', '.join(roles)}.{did_you_mean(role, roles)}"
-        )
+        raise no_such_choice(f"--role {role!r}", role, roles)
     expires = None if days is None else to_microseconds(datetime.now(UTC) + timedelta(days=days))
     record, text = _rings(config)[0].create(Role(role), subject, label, expires)
     if as_json:

@@ -23,6 +23,7 @@ from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
 from adsbpc.model.release import Release
 from adsbpc.model.release_spec import AdsBPCSection, PrivacySection, WorkloadSection
 from adsbpc.model.spec import CampaignSpec
+from adsbpc.model.toml import place
 from adsbpc.privacy import Strategy, composed, exact_rho, rho_of, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
@@ -63,8 +64,10 @@ def _measured(spec: CampaignSpec) -> Guarantee:
     whole, fit = guarantee_of(spec), fit_rho(spec)
     if fit >= whole.rho:
         raise PrivacyError(
-            f"[attribution.fit] rho = {float(fit):g}: leaves nothing of the campaign's rho = "
-            f"{float(whole.rho):.6g} to measure with. Lower it; a twentieth is usual"
+            f"leaves nothing of the campaign's rho = {float(whole.rho):.6g} to measure with",
+            place("attribution", "fit", "rho"),
+            f"{float(fit):g}",
+            "Lower it; a twentieth is usual",
         )
     return replace(whole, rho=whole.rho - fit)
 

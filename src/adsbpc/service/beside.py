@@ -13,6 +13,7 @@ from adsbpc.campaign import Campaign
 from adsbpc.errors import BudgetError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.model import PICO_RHO, CampaignSpec
+from adsbpc.model.toml import place
 
 
 def check_beside(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignSpec]) -> None:
@@ -35,9 +36,10 @@ def check_beside(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignS
     # Whichever starts first opens the scope, with its own terms for all.
     if own.scope_rho != limit:
         raise SpecError(
-            f"[privacy] scope_rho: scope {scope!r} is to have a limit of {float(limit):.12g}, as "
-            f"campaign {waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}. "
-            f"Say scope_rho = {float(limit):.12g}"
+            f"scope {scope!r} is to have a limit of {float(limit):.12g}, as campaign "
+            f"{waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}",
+            place("privacy", "scope_rho"),
+            to_do=f"Say scope_rho = {float(limit):.12g}",
         )
     if own.guarantee.adjacency != first.guarantee.adjacency:
         raise SpecError(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from adsbpc.errors import SourceError, SpecError, did_you_mean
+from adsbpc.errors import SourceError, SpecError, no_such_choice
 from adsbpc.lab.datasets.dataset import Dataset, contributions_of
 from adsbpc.lab.datasets.files import reading
 from adsbpc.model import UNITS_PER_CONVERSION
@@ -85,10 +85,7 @@ def read_criteo_log(path: Path, slots: int, touch: str) -> Dataset:
     is the most conversions that one user has in the log.
     """
     if touch not in _CHOSEN:
-        raise SpecError(
-            f"touch = {touch!r}: expected one of {', '.join(_CHOSEN)}."
-            f"{did_you_mean(touch, _CHOSEN)}"
-        )
+        raise no_such_choice(f"touch = {touch!r}", touch, _CHOSEN)
     if slots < 1:
         raise SpecError(f"slots = {slots}: expected 1 or more")
     if path.name.endswith((".tar", ".tar.gz", ".tgz")):

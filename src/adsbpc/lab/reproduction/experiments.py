@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import no_such_choice
 from adsbpc.lab.reproduction.published import published
 from adsbpc.lab.runs import Run
 
@@ -237,8 +237,5 @@ EXPERIMENTS: dict[str, Callable[[Size], Experiment]] = {
 
 def experiment_named(name: str, size: Size) -> Experiment:
     if name not in EXPERIMENTS:
-        known = (*EXPERIMENTS, "optimality")
-        raise SpecError(
-            f"experiment {name!r}: expected one of {', '.join(known)}.{did_you_mean(name, known)}"
-        )
+        raise no_such_choice(f"experiment {name!r}", name, (*EXPERIMENTS, "optimality"))
     return EXPERIMENTS[name](size)

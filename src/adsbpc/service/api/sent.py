@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
+from adsbpc.model.toml import brief
 from adsbpc.service.bodies import JSON, read_body
 from adsbpc.service.problems import Problem, phrase
 from adsbpc.service.settings import IngestSection
@@ -48,10 +49,7 @@ async def sent(request: Request, model: type[Sent], required: bool = True) -> Se
 
 def unfit(errors: Any) -> Problem:
     """Names and rules only: what was sent is not repeated."""
-    told = "; ".join(
-        ": ".join(filter(None, (".".join(str(part) for part in each["loc"]), each["msg"])))
-        for each in errors[:10]
-    )
+    told = "; ".join(map(brief, errors[:10]))
     return Problem(
         422, phrase(422), f"The request does not fit its description: {told[:1000]}",
         "Compare it with /docs",

@@ -17,7 +17,6 @@ from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
 from adsbpc.service.dashboard.expected import Expected, expected
 from adsbpc.service.dashboard.forms import SentForm, check_token
 from adsbpc.service.dashboard.rendering import page
-from adsbpc.service.logs import told
 from adsbpc.service.permissions import Action
 from adsbpc.service.principal import Principal
 
@@ -46,7 +45,7 @@ def plan_or_create(request: Request, form: SentForm) -> Response:
     try:
         registered = backend.campaigns.create(fields.content_of(values), principal)
     except AdsbpcError as error:
-        return _form(request, principal, values, wrongs_of(told(error)), 422)
+        return _form(request, principal, values, wrongs_of(error), 422)
     return RedirectResponse(f"/campaigns/{registered.campaign_id}", 303)
 
 
@@ -76,7 +75,7 @@ def _plan(request: Request, values: Values) -> tuple[Expected | None, list[Wrong
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []
     except AdsbpcError as error:
-        return None, wrongs_of(told(error))
+        return None, wrongs_of(error)
 
 
 @cache
