@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded, personal
 from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
@@ -182,7 +182,6 @@ def _recall(cache: Path | None, run: Run) -> dict[str, Any] | None:
 def _remember(cache: Path | None, run: Run, row: dict[str, Any]) -> dict[str, Any]:
     if cache is not None:
         cache.mkdir(parents=True, exist_ok=True)
-        unfinished = cache / f".{run.key}.{os.getpid()}"
-        unfinished.write_text(json.dumps(row))
-        os.replace(unfinished, cache / f"{run.key}.json")
+        with replacing(cache / f"{run.key}.json") as unfinished:
+            unfinished.write_text(json.dumps(row))
     return row

@@ -7,12 +7,12 @@ The seal belongs to a number of entries; after a crash it is older than the file
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+
+from adsbpc.durable import replacing
 
 
 def seal_of(file: Path) -> Path:
@@ -26,9 +26,8 @@ def write_seal(file: Path, entries: int) -> None:
     with suppress(OSError):
         if _being_written(file) or _sealed(file).get("entries") == entries:
             return
-        unfinished = seal.with_name(f".{seal.name}.{uuid4().hex}.unfinished")
-        unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
-        os.replace(unfinished, seal)
+        with replacing(seal) as unfinished:
+            unfinished.write_text(json.dumps({"entries": entries, "sha256": _digest(file)}) + "\n")
 
 
 def broken_seal(file: Path, entries: int) -> str | None:
