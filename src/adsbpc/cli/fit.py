@@ -80,10 +80,13 @@ def _print(campaign: Campaign, fit: Fit) -> None:
         return
     models = list(dict.fromkeys(share.model for share in fit.comparison))
     table = Table(
-        "publisher", *(model.replace("_", " ") for model in models),
-        box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
+        "publisher",
+        *(model.replace("_", " ") for model in models),
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
         title=f"Shares of conversions up to slot {fit.slots} (with standard errors), in per cent",
-    )  # fmt: skip
+    )
     shares = {(share.publisher, share.model): share for share in fit.comparison}
     for publisher in fit.publishers:
         found = [shares[publisher, model] for model in models]

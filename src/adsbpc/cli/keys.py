@@ -52,9 +52,13 @@ def run_list(config: Path | None, as_json: bool) -> None:
     for each in found:
         shown = _as_object(each)
         table.add_row(
-            each.key_id, each.role, each.subject or "-", each.label,
-            shown["created_at"][:10], shown["state"],
-        )  # fmt: skip
+            each.key_id,
+            each.role,
+            each.subject or "-",
+            each.label,
+            shown["created_at"][:10],
+            shown["state"],
+        )
     results().print(table)
 
 

@@ -73,9 +73,18 @@ def compare(
     from adsbpc.cli.lab import Comparison, run_compare
 
     asked = Comparison(
-        datasets, data, largest_user, mechanisms, rho, slots, queries, adjacency, users, trials,
+        datasets,
+        data,
+        largest_user,
+        mechanisms,
+        rho,
+        slots,
+        queries,
+        adjacency,
+        users,
+        trials,
         seed,
-    )  # fmt: skip
+    )
     run_compare(asked, jobs, plot, as_json)
 
 

@@ -54,9 +54,11 @@ def version_of(file: Path) -> str:
             return file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(
-            str(file), f"a file that cannot be read ({error.strerror})", "a Parquet or CSV file",
+            str(file),
+            f"a file that cannot be read ({error.strerror})",
+            "a Parquet or CSV file",
             "Check the path.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,15 @@ class Run:
 def compute(run: Run) -> dict[str, Any]:
     """A row of results."""
     data = _prepared(
-        run.dataset, run.slots, run.seed, run.users, run.copies, run.data, run.data_version,
+        run.dataset,
+        run.slots,
+        run.seed,
+        run.users,
+        run.copies,
+        run.data,
+        run.data_version,
         run.largest_user,
-    )  # fmt: skip
+    )
     setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
     _ = data.truth
     began = time.perf_counter()

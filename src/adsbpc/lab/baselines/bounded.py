@@ -54,9 +54,13 @@ def _plan(section: AdsBPCSection, data: Prepared, setting: Setting) -> AdsBPC:
         section = section.model_copy(update={"quantile_limit": data.dataset.quantile_limit})
     guarantee = Guarantee(setting.rho, setting.adjacency, "lab")
     return planned(
-        guarantee, section, (setting.workload,), setting.objective, data.publishers,
+        guarantee,
+        section,
+        (setting.workload,),
+        setting.objective,
+        data.publishers,
         1 / UNITS_PER_CONVERSION,
-    )  # fmt: skip
+    )
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
@@ -88,10 +92,13 @@ def constant_bound(bound: int) -> LabMechanism:
 def _candidates(data: Prepared) -> list[int]:
     """Bounds up to the largest contribution of any user on any slot."""
     largest = max(
-        (int(data.user_totals(slot)[-1]) for slot in range(1, data.slots + 1)
-         if data.user_totals(slot).size),
+        (
+            int(data.user_totals(slot)[-1])
+            for slot in range(1, data.slots + 1)
+            if data.user_totals(slot).size
+        ),
         default=1,
-    )  # fmt: skip
+    )
     most = max(1, ceil(largest / UNITS_PER_CONVERSION))
     # Every small bound, steps of a tenth further up, and the one that cuts nothing.
     steps = {int(1.1**power) for power in range(200)} | set(range(1, 33)) | {most}

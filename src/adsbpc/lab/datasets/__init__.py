@@ -41,8 +41,11 @@ def load_dataset(
     if name not in DATASETS:
         raise no_such_choice(f"dataset = {name!r}", name, DATASETS)
     for argument, value, least in (
-        ("slots", slots, 1), ("seed", seed, 0), ("users", users, 1), ("copies", copies, 1)
-    ):  # fmt: skip
+        ("slots", slots, 1),
+        ("seed", seed, 0),
+        ("users", users, 1),
+        ("copies", copies, 1),
+    ):
         if value is not None and value < least:
             raise SpecError(f"{argument} = {value}: expected a whole number, {least} or more")
     if slots > _MOST_SLOTS:

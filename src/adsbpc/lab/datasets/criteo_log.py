@@ -103,9 +103,11 @@ def read_criteo_log(path: Path, slots: int, touch: str) -> Dataset:
     moment, user = credits["converted_at"], credits["user_number"]
     if not moment.size:
         raise SourceError(
-            str(path), "no conversion", "rows with Sale = 1 and a user, a partner and a delay",
+            str(path),
+            "no conversion",
+            "rows with Sale = 1 and a user, a partner and a delay",
             "Check that this is the whole log.",
-        )  # fmt: skip
+        )
     start = moment.min()
     one_row_each = np.unique(credits["conversion"], return_index=True)[1]
     return Dataset(

@@ -66,9 +66,15 @@ class Size:
 
 
 def _printed(
-    name: str, title: str, metric: str, table: str, setting: str, datasets: tuple[str, ...],
-    unit: float = 1.0, **changes: Any,
-) -> Callable[[Size], Experiment]:  # fmt: skip
+    name: str,
+    title: str,
+    metric: str,
+    table: str,
+    setting: str,
+    datasets: tuple[str, ...],
+    unit: float = 1.0,
+    **changes: Any,
+) -> Callable[[Size], Experiment]:
     """A table of the paper with a row a dataset and a column a mechanism."""
 
     def made(size: Size) -> Experiment:
@@ -105,9 +111,14 @@ def _days(size: Size) -> Experiment:
 
 
 def _tuning(
-    name: str, table: str, title: str, values: tuple[float, ...], label: str,
-    of_paper: Callable[[float], dict[str, object]], ours: Callable[[float], dict[str, object]],
-) -> Callable[[Size], Experiment]:  # fmt: skip
+    name: str,
+    table: str,
+    title: str,
+    values: tuple[float, ...],
+    label: str,
+    of_paper: Callable[[float], dict[str, object]],
+    ours: Callable[[float], dict[str, object]],
+) -> Callable[[Size], Experiment]:
     def made(size: Size) -> Experiment:
         points = []
         for dataset in TUNED:
