@@ -35,9 +35,10 @@ PARTS: dict[str, tuple[str, ...]] = {
         "mechanisms/personal_planning.py", "mechanisms/planning.py", "mechanisms/interface.py",
     ),
     "charged, drawn and published once": (
-        "ledger/*.py", "campaign/release.py", "campaign/restore.py", "campaign/books.py",
-        "campaign/published.py", "campaign/fits.py", "campaign/declared_fits.py",
-        "campaign/data_path.py", "campaign/planning.py", "campaign/promise.py",
+        "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
+        "campaign/books.py", "campaign/published.py", "campaign/fits.py",
+        "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
+        "campaign/promise.py",
     ),
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",

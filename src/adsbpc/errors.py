@@ -1,16 +1,17 @@
 """Every exception that adsbpc raises on purpose.
 
 AdsbpcError
-├── SpecError        the campaign file is wrong                     (exit code 2)
+├── InputError       what somebody wrote is wrong                   (exit code 2)
+│   ├── SpecError        in the campaign file, settings, options
+│   ├── PrivacyError     a privacy parameter or a budget
+│   └── WorkloadError    a workload or an objective that makes no sense
 ├── SourceError      an events file, table or schema cannot be used (exit code 1)
 ├── EngineError      the engine failed while running a named step   (exit code 1)
 ├── ContributionError  contributions break the interface's rules    (exit code 1)
 ├── LedgerError      the ledger refuses, or cannot be used           (exit code 1)
 │   └── BudgetError  a charge would pass what was promised          (exit code 1)
 ├── ReleaseError     a slot cannot be released now                  (exit code 1)
-├── ServiceError     the service's settings, database or files       (exit code 1)
-├── PrivacyError     a privacy parameter or a budget is refused     (exit code 2)
-└── WorkloadError    a workload or an objective makes no sense      (exit code 2)
+└── ServiceError     the service's settings, database or files       (exit code 1)
 
 A message gives the name, the value, the rule and the next step.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 class AdsbpcError(Exception):
@@ -27,8 +29,61 @@ class AdsbpcError(Exception):
     exit_code = 1
 
 
-class SpecError(AdsbpcError):
+@dataclass(frozen=True)
+class SpecProblem:
+    """A rule that is broken, by the value of a key or by something else that has a path, and the
+    next step: each apart for machines."""
+
+    rule: str
+    path: str = ""
+    value: str = ""
+    to_do: str = ""
+
+    @property
+    def advice(self) -> str:
+        return f"{self.rule}. {self.to_do}" if self.to_do else self.rule
+
+    def __str__(self) -> str:
+        section, _, key = self.path.rpartition(" ")
+        # A rule may open with the key's name, which then is not said twice.
+        path = section if section and self.rule.startswith(f"{key} ") else self.path
+        given = f" = {self.value}" if self.value else ""
+        return f"{path}{given}: {self.advice}" if path else self.advice
+
+
+class InputError(AdsbpcError):
+    """One problem, or a sentence about several of them that follow."""
+
     exit_code = 2
+
+    def __init__(
+        self,
+        rule: str,
+        path: str = "",
+        value: str = "",
+        to_do: str = "",
+        problems: tuple[SpecProblem, ...] = (),
+    ) -> None:
+        self._parts = rule, path, value, to_do, problems
+        whole = SpecProblem(rule, path, value, to_do)
+        self.problems = problems or (whole,)
+        super().__init__("\n  ".join(map(str, (whole, *problems))))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        """So that it comes through from another process."""
+        return type(self), self._parts
+
+
+class SpecError(InputError):
+    pass
+
+
+class PrivacyError(InputError):
+    pass
+
+
+class WorkloadError(InputError):
+    pass
 
 
 class SourceError(AdsbpcError):
@@ -39,7 +94,6 @@ class SourceError(AdsbpcError):
         super().__init__(f"{where}: found {found}; expected {expected}. {to_do}")
 
     def __reduce__(self) -> tuple[type[SourceError], tuple[str, ...]]:
-        """So that it comes through from another process."""
         return type(self), (self.where, self.found, self.expected, self.to_do)
 
 
@@ -82,15 +136,14 @@ class ServiceError(AdsbpcError):
     pass
 
 
-class PrivacyError(AdsbpcError):
-    exit_code = 2
-
-
-class WorkloadError(AdsbpcError):
-    exit_code = 2
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean "x"?' when something close is known, else an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""
+
+
+def no_such_choice(path: str, value: str, known: Iterable[str]) -> SpecError:
+    """What is said of a word that is none of those known."""
+    choices = list(known)
+    hint = did_you_mean(value, choices).lstrip()
+    return SpecError(f"expected one of {', '.join(choices)}", path, to_do=hint)

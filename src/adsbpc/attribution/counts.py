@@ -20,6 +20,7 @@ from math import comb
 from typing import ClassVar
 
 from adsbpc.errors import SpecError
+from adsbpc.model.toml import place
 
 # A fit may release so many cells: exactly what all coalitions of twelve publishers and the rest
 # need, for converting users and for others.
@@ -47,9 +48,10 @@ class CountSet(ABC):
             found = (*found, 2 * HOLDOUT, 2 * HOLDOUT + 1)
         if len(found) > MOST_CELLS:
             raise SpecError(
-                f"[attribution] model: a fit for {self.players - 1} publishers would have more "
-                f"than {MOST_CELLS:,} counts. List fewer publishers, or lower the order if it is "
-                "above 1"
+                f"a fit for {self.players - 1} publishers would have more than {MOST_CELLS:,} "
+                "counts",
+                place("attribution", "model"),
+                to_do="List fewer publishers, or lower the order if it is above 1",
             )
         return found
 
@@ -92,9 +94,11 @@ class Coalitions(CountSet):
     def __post_init__(self) -> None:
         if self.players > _MOST_PLAYERS:
             raise SpecError(
-                f"[campaign] publishers: lists {self.players - 1}, and a model of coalitions can "
-                f"tell {_MOST_PLAYERS - 1} apart. List fewer, or take model = "
-                '"incremental_value", "probabilistic" or "markov"'
+                f"lists {self.players - 1}, and a model of coalitions can tell "
+                f"{_MOST_PLAYERS - 1} apart",
+                place("campaign", "publishers"),
+                to_do='List fewer, or take model = "incremental_value", "probabilistic" or '
+                '"markov"',
             )
 
     @cached_property
@@ -219,8 +223,10 @@ class Transitions(CountSet):
     def _cells(self) -> Iterator[int]:
         if self.states > MOST_CELLS:
             raise SpecError(
-                f"[attribution] order = {self.order}: has too many states with "
-                f"{self.players - 1} publishers. Lower it, or list fewer publishers"
+                f"has too many states with {self.players - 1} publishers",
+                place("attribution", "order"),
+                str(self.order),
+                "Lower it, or list fewer publishers",
             )
         for length in range(1, self.order + 2):
             for stages in self.stages(length):

@@ -21,8 +21,8 @@ from uuid import uuid4
 from adsbpc.campaign.published import folder_name
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
+from adsbpc.durable import sync_folder
 from adsbpc.errors import EngineError, LedgerError
-from adsbpc.ledger.durable import sync_folder
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
 

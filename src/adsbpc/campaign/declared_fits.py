@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from adsbpc.attribution import fitted_model
 from adsbpc.errors import LedgerError, SpecError
 from adsbpc.model import CampaignSpec, Fit, Release
+from adsbpc.model.toml import brief
 
 
 def declared_fit(spec: CampaignSpec) -> Fit | None:
@@ -93,6 +94,5 @@ def _from_folder(folder: Path, where: str) -> Fit:
 
 def _cause(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}"
+        return brief(error.errors()[0])
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Head, Ledger, Mark, MarkFile, MarkPlace, MarkTable
-from adsbpc.ledger.durable import write_durably
+from adsbpc.ledger.marks import write_record
 from adsbpc.model import CampaignSpec, Release
 
 FOLDER = "adsbpc-releases"
@@ -130,7 +130,7 @@ class Published:
         """The same for a release that was published before, whatever the marks say by now."""
         file = self.file(slot)
         if not file.exists():
-            write_durably(file, text)
+            write_record(file, text)
         elif text_of(file) != text:
             raise LedgerError(self._differs(file))
 

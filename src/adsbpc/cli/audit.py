@@ -37,8 +37,8 @@ def audited(campaign: Campaign) -> Findings:
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     shown_on = notes()
-    columns = (TextColumn("Auditing the books"), MofNCompleteColumn(), BarColumn(),
-               TimeElapsedColumn())  # fmt: skip
+    title = TextColumn("Auditing the books")
+    columns = (title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
     # Nothing is drawn where nobody looks, or where there are no books.
     hidden = not shown_on.is_terminal
     with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:

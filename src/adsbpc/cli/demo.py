@@ -13,7 +13,7 @@ from adsbpc.cli.console import counted, notes, results, stoppable
 from adsbpc.cli.release import progress
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import no_such_choice
 from adsbpc.lab.journeys import MadeUp, make_campaign
 from adsbpc.model.attribution_spec import ModelName
 from adsbpc.report import Report
@@ -26,9 +26,7 @@ def made_up(directory: Path, users: int, slots: int, model: str, seed: int) -> M
     """A month of events in a folder, and the campaign that measures them."""
     models = get_args(ModelName)
     if model not in models:
-        raise SpecError(
-            f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"
-        )
+        raise no_such_choice(f"--model {model!r}", model, models)
     with notes().status(f"Making up {users:,} people and their journeys"):
         return make_campaign(directory, users, slots, seed, model)
 

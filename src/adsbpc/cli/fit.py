@@ -12,7 +12,7 @@ from rich.table import Table
 from adsbpc.attribution import fit_again
 from adsbpc.campaign import Campaign, check_targets
 from adsbpc.cli.console import results
-from adsbpc.errors import ReleaseError, SpecError, did_you_mean
+from adsbpc.errors import ReleaseError, SpecError, no_such_choice
 from adsbpc.model import Fit
 from adsbpc.model.attribution_spec import ORDERS, FittedModelName
 
@@ -56,9 +56,7 @@ def _fit_of(campaign: Campaign) -> Fit:
 def _another(fit: Fit, model: str, order: int | None) -> Fit:
     models = get_args(FittedModelName)
     if model not in models:
-        raise SpecError(
-            f"--model {model!r}: expected one of {', '.join(models)}.{did_you_mean(model, models)}"
-        )
+        raise no_such_choice(f"--model {model!r}", model, models)
     orders = ORDERS.get(model, (1,))
     wanted = order or (fit.order if model == fit.model else orders[0])
     if wanted not in orders:
@@ -82,10 +80,13 @@ def _print(campaign: Campaign, fit: Fit) -> None:
         return
     models = list(dict.fromkeys(share.model for share in fit.comparison))
     table = Table(
-        "publisher", *(model.replace("_", " ") for model in models),
-        box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
+        "publisher",
+        *(model.replace("_", " ") for model in models),
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
         title=f"Shares of conversions up to slot {fit.slots} (with standard errors), in per cent",
-    )  # fmt: skip
+    )
     shares = {(share.publisher, share.model): share for share in fit.comparison}
     for publisher in fit.publishers:
         found = [shares[publisher, model] for model in models]

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from adsbpc.cli.console import results
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError, no_such_choice
 from adsbpc.model.slots import to_microseconds, to_moment
 from adsbpc.service.auth.keys import KeyRecord, KeyRing
 from adsbpc.service.auth.permissions import Role
@@ -33,9 +33,7 @@ def run_create(
 ) -> None:
     roles = [each.value for each in Role]
     if role not in roles:
-        raise SpecError(
-            f"--role {role!r}: expected one of {', '.join(roles)}.{did_you_mean(role, roles)}"
-        )
+        raise no_such_choice(f"--role {role!r}", role, roles)
     expires = None if days is None else to_microseconds(datetime.now(UTC) + timedelta(days=days))
     record, text = _rings(config)[0].create(Role(role), subject, label, expires)
     if as_json:
@@ -54,9 +52,13 @@ def run_list(config: Path | None, as_json: bool) -> None:
     for each in found:
         shown = _as_object(each)
         table.add_row(
-            each.key_id, each.role, each.subject or "-", each.label,
-            shown["created_at"][:10], shown["state"],
-        )  # fmt: skip
+            each.key_id,
+            each.role,
+            each.subject or "-",
+            each.label,
+            shown["created_at"][:10],
+            shown["state"],
+        )
     results().print(table)
 
 

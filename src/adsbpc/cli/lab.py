@@ -78,15 +78,23 @@ class Comparison:
         version = None if self.data is None else version_of(self.data)
         return [
             Run(
-                dataset, name, rho, self.adjacency, slots, self.queries,
-                self.users if dataset != "facebook" else None, self.trials, self.seed,
+                dataset,
+                name,
+                rho,
+                self.adjacency,
+                slots,
+                self.queries,
+                self.users if dataset != "facebook" else None,
+                self.trials,
+                self.seed,
                 data=str(self.data.resolve()) if self.data is not None else None,
-                data_version=version, largest_user=self.largest_user,
+                data_version=version,
+                largest_user=self.largest_user,
             )
             for dataset in sets
             for rho in budgets
             for name in names
-        ]  # fmt: skip
+        ]
 
 
 def _listed(text: str) -> list[str]:

@@ -16,7 +16,7 @@ lab = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value for machines.")]
 Trials = Annotated[int, typer.Option(min=1, help="How often each mechanism draws its noise.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same data and noise.")]
-Jobs = Annotated[int, typer.Option(min=1, help="How many processes compute.")]
+Jobs = Annotated[int, typer.Option(min=1, help="How many processes to use.")]
 
 
 @lab.command()
@@ -54,7 +54,7 @@ def compare(
     queries: Annotated[str, typer.Option(help="prefix, sliding (a week) or slot.")] = "prefix",
     adjacency: Annotated[str, typer.Option(help="add-remove or substitute.")] = "add-remove",
     users: Annotated[
-        int | None, typer.Option(min=1, help="Fewer people than the paper's, where possible.")
+        int | None, typer.Option(min=1, help="Fewer people than in the paper, where possible.")
     ] = None,
     trials: Trials = 10,
     seed: Seed = 1,
@@ -73,9 +73,18 @@ def compare(
     from adsbpc.cli.lab import Comparison, run_compare
 
     asked = Comparison(
-        datasets, data, largest_user, mechanisms, rho, slots, queries, adjacency, users, trials,
+        datasets,
+        data,
+        largest_user,
+        mechanisms,
+        rho,
+        slots,
+        queries,
+        adjacency,
+        users,
+        trials,
         seed,
-    )  # fmt: skip
+    )
     run_compare(asked, jobs, plot, as_json)
 
 
@@ -101,7 +110,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments again, with what it printed beside what is measured here.
+    """Run the paper's experiments again, and show what it printed beside the results.
 
     Finished runs are kept under DIR/cache: an interrupted reproduction goes on where it stopped.
     """

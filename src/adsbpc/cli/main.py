@@ -49,9 +49,10 @@ def init(
         Path, typer.Argument(metavar="[FILE]", help="Where to write it.", show_default=True)
     ] = Path("campaign.toml"),
     name: Annotated[str, typer.Option(help="Name of the campaign.")] = "my-campaign",
-    advertiser: Annotated[str, typer.Option(help="Its id in the events.")] = "Ad-1",
+    advertiser: Annotated[str, typer.Option(help="The advertiser's id in the events.")] = "Ad-1",
     start: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day; that of this month if left out.")
+        str | None,
+        typer.Option(metavar="DATE", help="First day; the first of this month if left out."),
     ] = None,
     slots: Annotated[int, typer.Option(min=1, max=8_784, help="How many slots.")] = 31,
     publishers: Annotated[
@@ -79,7 +80,7 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the promise and the errors to expect, before data.
+    """Show the promise and the expected errors, before there is any data.
 
     Also how the budget is split, and what each part of it buys.
     """
@@ -92,7 +93,8 @@ def plan(
 def release(
     file: CampaignFile,
     slot: Annotated[
-        int | None, typer.Option(help="Only this slot; it must be the next, or released.")
+        int | None,
+        typer.Option(help="Only this slot: the next one, or one that was released before."),
     ] = None,
     through: Annotated[
         str | None,
@@ -102,10 +104,12 @@ def release(
     ] = None,
     dry: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only read the next slot and count: nothing is charged."),
+        typer.Option(
+            "--dry-run", help="Read the next slot and count its rows; nothing is charged."
+        ),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a slot, on a line of its own.")
+        bool, typer.Option("--json", help="Print one JSON object per slot, each on its own line.")
     ] = False,
 ) -> None:
     """Release what is due, in order, and charge the ledger. Safe to repeat and to kill.
@@ -162,7 +166,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is released, what is spent and left."""
+    """Show what has been released, and how much budget is spent and left."""
     from adsbpc.cli.status import run
 
     run(file, verify, as_json)
@@ -187,13 +191,17 @@ def report(
     file: CampaignFile,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="html, csv, parquet or json; or by --out's ending."),
+        typer.Option(
+            "--format", help="html, csv, parquet or json; the ending of --out also tells."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write it; without both a table."),
+        typer.Option(
+            "--out", metavar="FILE", help="Where to write it; with neither, a table is printed."
+        ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals, 0.5 to 0.9999.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals, 0.5 to 0.9999.")] = 0.95,
     adjusted: Annotated[
         bool,
         typer.Option("--adjusted", help="Totals that never fall, counts that are never negative."),
@@ -266,7 +274,9 @@ def fit(
         str | None,
         typer.Option(help="Another model from the same released counts, at no further cost."),
     ] = None,
-    order: Annotated[int | None, typer.Option(min=1, max=3, help="Its order.")] = None,
+    order: Annotated[
+        int | None, typer.Option(min=1, max=3, help="The order of that model.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Write the parameters, for other campaigns."),

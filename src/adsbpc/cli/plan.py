@@ -37,10 +37,12 @@ def run(file: Path, bound: float | None, as_json: bool) -> None:
         split.add_row(part, f"{float(rho):.4g}", BUYS[part])
     out.print(split)
     errors = Table(
-        "slot", "query", "standard error",
+        "slot",
+        "query",
+        "standard error",
         title=f"Expected error for each of {len(planned.publishers)} publishers, "
         f"{planned.condition}",
-    )  # fmt: skip
+    )
     step = max(1, -(-len(planned.queries) // _SHOWN))
     shown = [*planned.queries[:-1:step], planned.queries[-1]]
     for row in shown:
@@ -67,8 +69,12 @@ def _print_fit(planned: Plan, fit: PlannedFit) -> None:
         f"slot {fit.slot} conversions are attributed with {fit.fallback!r}; its parameters are "
         "public from then on and never fitted again."
     )
-    table = Table("model", "shares up to the fit", "figures of every slot, as accurate",
-                  title="What comparing with further models costs")  # fmt: skip
+    table = Table(
+        "model",
+        "shares up to the fit",
+        "figures of every slot, as accurate",
+        title="What comparing with further models costs",
+    )
     for further in planned.further_models:
         shares = "nothing more" if further.shares else "not in these counts"
         table.add_row(further.model, shares, f"rho = {float(further.rho):.4g} more")

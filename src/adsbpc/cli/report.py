@@ -8,7 +8,7 @@ from pathlib import Path
 from adsbpc.campaign import Campaign, check_targets
 from adsbpc.cli.console import results
 from adsbpc.cli.status import budget_line
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError, no_such_choice
 
 _FORMATS = ("html", "csv", "parquet", "json")
 
@@ -27,10 +27,7 @@ def run(
     elif file_format is None and out is not None:
         raise SpecError(f"--out {out}: has no ending that tells the format. Add --format")
     if file_format is not None and file_format not in _FORMATS:
-        raise SpecError(
-            f"--format {file_format}: expected one of {', '.join(_FORMATS)}."
-            f"{did_you_mean(file_format, _FORMATS)}"
-        )
+        raise no_such_choice(f"--format {file_format}", file_format, _FORMATS)
     if ending in _FORMATS and ending != file_format:
         raise SpecError(
             f"--out {out}: its ending is not --format {file_format}. Change one of them"

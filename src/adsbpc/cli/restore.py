@@ -45,12 +45,14 @@ def _of_the_service(
         registered = backend.campaigns.get(campaign_id)
         if registered is None:
             raise SpecError(
-                f"--campaign {campaign_id}: no such campaign. The operator's page has ids"
+                f"--campaign {campaign_id}: no such campaign. The operator's page lists the ids"
             )
         own = Published(registered.spec, backend.campaigns.ledger).folder
         last = max(release_files(releases or own), default=0)
         if last > registered.spec.campaign.slots:
-            raise SpecError(f"{releases or own}: has a slot {last}, which the campaign has not")
+            raise SpecError(
+                f"{releases or own}: has a slot {last}, which the campaign does not have"
+            )
         with backend.campaigns.ready(registered, last) as campaign:
             yield campaign
     finally:

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 keys = typer.Typer(
-    help="Keys of the service: make, list, revoke.", no_args_is_help=True, rich_markup_mode=None
+    help="Keys of the service: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="Settings (TOML); ADSBPC_... in the environment overrule."
+        "--config", metavar="FILE", help="Settings (TOML); ADSBPC_... variables take precedence."
     ),
 ]
 
@@ -28,7 +28,7 @@ def serve(
         int | None, typer.Option(min=1, max=64, help="Processes that share the port.")
     ] = None,
     show_config: Annotated[
-        bool, typer.Option("--show-config", help="Print the settings without secrets, and end.")
+        bool, typer.Option("--show-config", help="Print the settings without secrets, and exit.")
     ] = False,
 ) -> None:
     """Run the service: REST API, scheduler and dashboard.
@@ -59,7 +59,7 @@ def move(
 @keys.command()
 def create(
     role: Annotated[str, typer.Option(help="operator, publisher, advertiser or reader.")],
-    label: Annotated[str, typer.Option(help="Whose it is, for people.")],
+    label: Annotated[str, typer.Option(help="Whose key it is, in your own words.")],
     subject: Annotated[
         str, typer.Option(help="The publisher's or advertiser's id in the events.")
     ] = "",
@@ -67,7 +67,7 @@ def create(
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once."""
+    """Create a key and print it, this once."""
     from adsbpc.cli.keys import run_create
 
     run_create(role, subject, label, days, config, as_json)
@@ -87,7 +87,7 @@ def revoke(
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a key at once, on every server."""
+    """Revoke a key, at once and on every server."""
     from adsbpc.cli.keys import run_revoke
 
     run_revoke(key_id, config, as_json)

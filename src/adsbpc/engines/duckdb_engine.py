@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from adsbpc.durable import replacing
 from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema, quote_name
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
 from adsbpc.errors import EngineError, SourceError, SpecError
@@ -221,15 +220,11 @@ class DuckDBEngine:
         self.view(view, f"SELECT {', '.join(wanted)} FROM {relation}")
 
     def write_parquet(self, step: str, sql: str, path: Path) -> None:
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
-            self._execute(step, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
-            os.replace(unfinished, path)
+            with replacing(path) as unfinished:
+                self._execute(step, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
         except OSError as error:
             raise EngineError(self.name, step, f"{path} cannot be written ({error})") from None
-        finally:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
 
     def close(self) -> None:
         self._connection.close()

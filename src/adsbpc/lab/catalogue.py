@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import no_such_choice
 from adsbpc.lab.baselines import bounded, global_sensitivity, personal
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.stream import stream
@@ -34,8 +34,5 @@ REMARKS = {
 
 def mechanism_named(name: str) -> LabMechanism:
     if name not in MECHANISMS:
-        raise SpecError(
-            f"mechanism {name!r}: expected one of {', '.join(MECHANISMS)}."
-            f"{did_you_mean(name, MECHANISMS)}"
-        )
+        raise no_such_choice(f"mechanism {name!r}", name, MECHANISMS)
     return MECHANISMS[name]

@@ -62,9 +62,12 @@ def lines_figure(
     """A line a mechanism, over a number that was varied."""
     values = [{**row, "across": float(row["setting"])} for row in rows]
     horizontal = {
-        "field": "across", "type": "quantitative", "title": across,
-        "scale": _LOGARITHMIC, "axis": {"values": sorted({v["across"] for v in values})},
-    }  # fmt: skip
+        "field": "across",
+        "type": "quantitative",
+        "title": across,
+        "scale": _LOGARITHMIC,
+        "axis": {"values": sorted({v["across"] for v in values})},
+    }
     return {
         "title": {"text": title, "anchor": "start"},
         "width": 520,

@@ -116,8 +116,11 @@ SELECT journey, count(*) FROM listed GROUP BY journey""",
         plain = self.shares(model, order, None)
         return [
             FitTrial(
-                model, order, self.users, rho,
+                model,
+                order,
+                self.users,
+                rho,
                 100 * float(np.abs(self.shares(model, order, rho, seed) - plain).max()),
             )
             for seed in seeds
-        ]  # fmt: skip
+        ]

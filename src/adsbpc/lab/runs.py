@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded, personal
 from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
@@ -54,9 +54,11 @@ def version_of(file: Path) -> str:
             return file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(
-            str(file), f"a file that cannot be read ({error.strerror})", "a Parquet or CSV file",
+            str(file),
+            f"a file that cannot be read ({error.strerror})",
+            "a Parquet or CSV file",
             "Check the path.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,15 @@ class Run:
 def compute(run: Run) -> dict[str, Any]:
     """A row of results."""
     data = _prepared(
-        run.dataset, run.slots, run.seed, run.users, run.copies, run.data, run.data_version,
+        run.dataset,
+        run.slots,
+        run.seed,
+        run.users,
+        run.copies,
+        run.data,
+        run.data_version,
         run.largest_user,
-    )  # fmt: skip
+    )
     setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
     _ = data.truth
     began = time.perf_counter()
@@ -182,7 +190,6 @@ def _recall(cache: Path | None, run: Run) -> dict[str, Any] | None:
 def _remember(cache: Path | None, run: Run, row: dict[str, Any]) -> dict[str, Any]:
     if cache is not None:
         cache.mkdir(parents=True, exist_ok=True)
-        unfinished = cache / f".{run.key}.{os.getpid()}"
-        unfinished.write_text(json.dumps(row))
-        os.replace(unfinished, cache / f"{run.key}.json")
+        with replacing(cache / f"{run.key}.json") as unfinished:
+            unfinished.write_text(json.dumps(row))
     return row

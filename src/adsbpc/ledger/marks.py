@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select
 
+from adsbpc.durable import write_durably
 from adsbpc.errors import LedgerError
 from adsbpc.ledger.database import Database, Schema
-from adsbpc.ledger.durable import not_written, write_durably
 from adsbpc.ledger.records import Head
 from adsbpc.model.formats import format_of
 
@@ -123,7 +123,7 @@ class MarkFile:
         with self._locked():
             mark = renewal(self.read())
             if mark is not None:
-                write_durably(self._path, mark.to_text())
+                write_record(self._path, mark.to_text())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -133,12 +133,12 @@ class MarkFile:
             lock.parent.mkdir(parents=True, exist_ok=True)
             opened = lock.open("a")
         except OSError as error:
-            raise not_written(lock, error) from None
+            raise _not_written(lock, error) from None
         with opened:
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX)
             except OSError as error:
-                raise not_written(lock, error) from None
+                raise _not_written(lock, error) from None
             yield
 
 
@@ -183,4 +183,20 @@ def _unreadable(where: str, error: Exception) -> LedgerError:
     return LedgerError(
         f"{where}: cannot be read ({error}). It says how far the ledger of this scope is: restore "
         "it from a backup"
+    )
+
+
+def write_record(path: Path, text: str) -> None:
+    """Write what the world is about to see, so that it is never forgotten."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, text.encode(), folders=4)
+    except OSError as error:
+        raise _not_written(path, error) from None
+
+
+def _not_written(path: Path, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{path}: cannot be written ({error.strerror or error}). Free space or give rights, "
+        "and run the same command again: what was committed is returned as it was"
     )

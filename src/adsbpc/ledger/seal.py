@@ -8,13 +8,13 @@ the file and says nothing.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+
+from adsbpc.durable import replacing
 
 
 def seal_of(file: Path) -> Path:
@@ -36,10 +36,9 @@ def write_seal(file: Path, extent: Extent) -> None:
     with suppress(OSError):
         if _being_written(file) or _is_of(_sealed(file), extent):
             return
-        unfinished = seal.with_name(f".{seal.name}.{uuid4().hex}.unfinished")
         content = {**asdict(extent), "sha256": _digest(file)}
-        unfinished.write_text(json.dumps(content) + "\n")
-        os.replace(unfinished, seal)
+        with replacing(seal) as unfinished:
+            unfinished.write_text(json.dumps(content) + "\n")
 
 
 def broken_seal(file: Path, extent: Extent) -> str | None:

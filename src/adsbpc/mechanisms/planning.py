@@ -30,6 +30,7 @@ from adsbpc.model.release_spec import (
     WorkloadSection,
 )
 from adsbpc.model.spec import CampaignSpec
+from adsbpc.model.toml import place
 from adsbpc.privacy import composed, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
@@ -51,8 +52,10 @@ def _measured(spec: CampaignSpec) -> Guarantee:
     whole, fit = guarantee_of(spec), fit_rho(spec)
     if fit >= whole.rho:
         raise PrivacyError(
-            f"[attribution.fit] rho = {float(fit):g}: leaves nothing of the campaign's rho = "
-            f"{float(whole.rho):.6g} to measure with. Lower it; a twentieth is usual"
+            f"leaves nothing of the campaign's rho = {float(whole.rho):.6g} to measure with",
+            place("attribution", "fit", "rho"),
+            f"{float(fit):g}",
+            "Lower it; a twentieth is usual",
         )
     return replace(whole, rho=whole.rho - fit)
 

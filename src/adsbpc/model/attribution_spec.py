@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from adsbpc.model.durations import parse_duration
 from adsbpc.model.section import Duration, Name, Rho, Section, Share
+from adsbpc.model.toml import MisfitError
 
 # Models whose credits follow from a journey alone.
 PlainModelName = Literal[
@@ -52,7 +53,7 @@ class FitSection(Section):
                 "give either rho and slots, to fit in this campaign, or previous, or parameters"
             )
         if own and (self.rho is None or self.slots is None):
-            raise ValueError("rho and slots belong together: give both")
+            raise MisfitError("rho and slots belong together: give both", "rho")
         if not own:
             extra = self.model_fields_set & {"fallback", "full_journey", "holdout"}
             if extra:
@@ -99,15 +100,17 @@ class AttributionSection(Section):
     @model_validator(mode="after")
     def _a_fit_where_one_is_needed(self) -> Self:
         if self.is_fitted and self.fit is None:
-            raise ValueError(
+            raise MisfitError(
                 f'model = "{self.model}" is fitted, which costs privacy: add [attribution.fit] '
-                "with rho and slots, or with parameters that are public"
+                "with rho and slots, or with parameters that are public",
+                "model",
             )
         if not self.is_fitted and self.fit is not None:
             fitted = ", ".join(get_args(FittedModelName))
-            raise ValueError(
+            raise MisfitError(
                 f'model = "{self.model}" needs no fit: remove [attribution.fit], or take one of '
-                f"{fitted}"
+                f"{fitted}",
+                "model",
             )
         if self.model == "markov" and self.fit is not None and self.fit.holdout is not None:
             raise ValueError("a Markov chain has no use for a holdout group: remove fit.holdout")

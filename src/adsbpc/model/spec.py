@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
@@ -18,6 +18,7 @@ from adsbpc.model.layout import Layout
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
+from adsbpc.model.toml import MisfitError, checked, read_toml
 
 EngineName = Literal["duckdb", "spark"]
 # A sign that neither names nor numbers nor lines are made of.
@@ -62,21 +63,26 @@ class CampaignSection(Section):
     def _publishers_and_metric_make_sense(self) -> Self:
         twice = sorted(p for p, count in Counter(self.publishers).items() if count > 1)
         if twice:
-            raise ValueError(f"publishers lists {twice[0]!r} more than once: remove the repeats")
+            raise MisfitError(
+                f"publishers lists {twice[0]!r} more than once: remove the repeats", "publishers"
+            )
         for kept, meaning in (
             (OTHER_PUBLISHER, "everything that is not listed"),
             (ALL_PUBLISHERS, "the total"),
         ):
             if kept in self.publishers:
-                raise ValueError(
-                    f"publishers lists {kept!r}, which is kept for {meaning}: remove it"
+                raise MisfitError(
+                    f"publishers lists {kept!r}, which is kept for {meaning}: remove it",
+                    "publishers",
                 )
         if self.metric == "value" and self.value_cap is None:
-            raise ValueError(
-                'metric = "value" needs value_cap, the most that one conversion counts'
+            raise MisfitError(
+                'metric = "value" needs value_cap, the most that one conversion counts', "metric"
             )
         if self.metric == "conversions" and self.value_cap is not None:
-            raise ValueError('value_cap belongs to metric = "value": set that metric or remove it')
+            raise MisfitError(
+                'value_cap belongs to metric = "value": set that metric or remove it', "value_cap"
+            )
         return self
 
     @property
@@ -168,9 +174,11 @@ class CampaignSpec(Section):
     def _the_fit_serves_a_slot(self) -> Self:
         fit = self.attribution.fit
         if fit is not None and fit.slots is not None and fit.slots >= self.campaign.slots:
-            raise ValueError(
-                f"[attribution.fit] slots = {fit.slots}: the fit serves the slots after it, and "
-                f"the campaign has {self.campaign.slots}. Lower it"
+            raise MisfitError(
+                f"the fit serves the slots after it, and the campaign has {self.campaign.slots}. "
+                "Lower it",
+                *("attribution", "fit", "slots"),
+                value=str(fit.slots),
             )
         return self
 
@@ -215,60 +223,14 @@ class CampaignSpec(Section):
 
 def load_spec(path: Path) -> CampaignSpec:
     """Read a campaign file, or raise SpecError with every problem on a line of its own."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecError(
-            f"{path}: no such campaign file. Check the path, or write one with: adsbpc init {path}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read ({error}). Check the path and rights") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{path}: is not valid TOML: {error}. Correct that line") from None
-    return spec_of(content, path.resolve().parent, str(path))
+    missing = SpecError(
+        "no such campaign file",
+        path=str(path),
+        to_do=f"Check the path, or write one with: adsbpc init {path}",
+    )
+    return spec_of(read_toml(path, missing), path.resolve().parent, str(path))
 
 
-def spec_of(content: dict[str, Any], directory: Path, where: str) -> CampaignSpec:
+def spec_of(content: Mapping[str, Any], directory: Path, where: str) -> CampaignSpec:
     """What a campaign file says, once it is read, whatever it was written in."""
-    if "directory" in content:
-        raise SpecError(f"{where}: unknown key [directory]. Remove it")
-    try:
-        return CampaignSpec.model_validate({**content, "directory": directory})
-    except ValidationError as error:
-        problems = "\n".join(f"  {_describe(problem)}" for problem in error.errors())
-        raise SpecError(f"{where}: the campaign file is not valid\n{problems}") from None
-
-
-def _describe(problem: Any) -> str:
-    location = [str(part) for part in problem["loc"]] or ["campaign file"]
-    *sections, key = location
-    where = f"[{'.'.join(sections)}] {key}" if sections else f"[{key}]"
-    kind, value = problem["type"], problem["input"]
-    if kind == "extra_forbidden":
-        return f"{where}: unknown key.{did_you_mean(location[-1], _siblings(location))} Remove it"
-    if kind == "missing":
-        return f"{where}: is missing. Add it"
-    if kind == "literal_error":
-        choices = problem["ctx"]["expected"]
-        hint = did_you_mean(str(value), _quoted(choices))
-        return f"{where} = {value!r}: expected one of {choices}.{hint}"
-    message = problem["msg"].removeprefix("Value error, ")
-    if isinstance(value, dict):
-        return f"{where}: {message}"
-    return f"{where} = {value!r}: {message}"
-
-
-def _quoted(choices: str) -> list[str]:
-    return choices.replace(" or ", ", ").replace("'", "").split(", ")
-
-
-def _siblings(location: list[str]) -> list[str]:
-    """Keys that are allowed where an unknown one was found."""
-    section: type[BaseModel] = CampaignSpec
-    for part in location[:-1]:
-        if part.isdigit():
-            continue
-        annotation = section.model_fields[part].annotation
-        candidates = [annotation, *get_args(annotation)]
-        section = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
-    return [name for name in section.model_fields if name != "directory"]
+    return checked(CampaignSpec, content, directory, where, "campaign file")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
-from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
 from adsbpc.model import Budget, Promise
 from adsbpc.report.cells import Cell
@@ -97,17 +95,11 @@ def parquet_of(table: Any) -> bytes:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Beside the target first, so that nobody ever reads half a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}.part")
+    """Nobody ever reads half a file."""
     try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        # Some shares that people write reports to cannot sync a folder.
+        write_durably(path, content, folders=0)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise SourceError(
             str(path),
             f"a place that cannot be written ({error.strerror or error})",

@@ -75,6 +75,15 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
+def small(chance: float) -> str:
+    """As people write it.
+
+    >>> small(1e-6), small(0.001)
+    ('1e-6', '0.001')
+    """
+    return f"{chance:g}".replace("e-0", "e-")
+
+
 def one_in(chance: float) -> str:
     """A small chance in words, never smaller than it is.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
-from html import escape
-from string import Template
 from typing import TYPE_CHECKING
 
-from adsbpc.report import sections
-from adsbpc.report.parts import json_in_html, libraries, parts_of, resource, script, style
+from markupsafe import Markup
+
+from adsbpc.report.parts import libraries, parts_of, script, style
+from adsbpc.report.rendering import render
 from adsbpc.report.wording import metric_name
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ _MOST_CELLS_IN_PAGE = 50_000
 
 def page_of(report: Report) -> str:
     with_cells = len(report.rows()) <= _MOST_CELLS_IN_PAGE
-    parts = parts_of(report, sections.download(report, _file_name(report) if with_cells else None))
-    return Template(resource("page.html")).substitute(
-        policy=escape(_policy(libraries(), script())),
-        name=escape(report.spec.campaign.name),
-        metric=escape(metric_name(report)),
-        style=style(),
-        masthead=parts.masthead,
-        cards=parts.cards,
-        data=json_in_html({**parts.data, "csv": report.to_csv() if with_cells else ""}),
-        libraries=libraries(),
-        script=script(),
+    parts = parts_of(report, _file_name(report) if with_cells else "")
+    return render(
+        "page.html",
+        policy=_policy(libraries(), script()),
+        name=report.spec.campaign.name,
+        metric=metric_name(report),
+        style=Markup(style()),
+        parts=parts,
+        data={**parts.data, "csv": report.to_csv() if with_cells else ""},
+        libraries=Markup(libraries()),
+        script=Markup(script()),
     )
 
 

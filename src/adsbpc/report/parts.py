@@ -1,27 +1,27 @@
 """What pages with a report are made of: masthead, cards, data of the charts, style and scripts.
 
 The stand-alone page and the dashboard put the same parts together.
-
-Names come from campaign files and may hold anything: text goes through `escape`, data through
-`json_in_html`.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from itertools import groupby
-from string import Template
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from adsbpc.model import ALL_PUBLISHERS
-from adsbpc.report import charts, sections
+from adsbpc.report import charts
 from adsbpc.report.cells import Cell
+from adsbpc.report.charts import Drawn
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
-from adsbpc.report.wording import summary
+from adsbpc.report.rendering import render
+from adsbpc.report.share_figures import model_figures, scale_of_shares
+from adsbpc.report.wording import decimals
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -31,35 +31,27 @@ if TYPE_CHECKING:
 class Parts:
     """HTML of the masthead and the cards, and what the script needs to draw the charts in them."""
 
-    masthead: str
-    cards: str
+    masthead: Markup
+    cards: Markup
     data: dict[str, Any]
 
 
-def parts_of(report: Report, download: str) -> Parts:
-    """`download` is the HTML that stands beside the table's heading."""
+def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | None = None) -> Parts:
+    """All cells can be downloaded from `links`, or else from the page itself as `file_name`."""
     drawn = charts.drawn_publishers(report)
-    bars = [(ALL_PUBLISHERS, "series-other"), *((each.publisher, each.colour) for each in drawn)]
-    masthead = Template(resource("masthead.html")).substitute(
-        name=escape(report.spec.campaign.name),
-        summary=escape(summary(report)),
-        facts=sections.facts(report),
-    )
-    cards = Template(resource("cards.html")).substitute(
-        trend_note=escape(sections.trend_note(report, len(drawn))),
-        chips=sections.chips(drawn),
-        slots_title="Day by day" if report.timeline.word == "day" else "Hour by hour",
-        slots_note=escape(sections.slots_note(report, len(charts.slots_with_bars(report)))),
-        multiples=sections.multiples(bars),
-        shares=sections.shares(report, drawn),
-        models=sections.models_compared(report, drawn),
-        download=download,
-        table_note=escape(sections.table_note(report)),
-        table=sections.table(report),
-        gauges=sections.gauges(
-            report.promise.guarantee.scope, report.campaign_budget, report.scope_budget
-        ),
-        promise=sections.promise(report),
+    bars = (Drawn(ALL_PUBLISHERS, "series-other"), *drawn)
+    cards = render(
+        "cards.html",
+        report=report,
+        drawn=drawn,
+        bars=bars,
+        slots_drawn=len(charts.slots_with_bars(report)),
+        scale=scale_of_shares(report, len(drawn)),
+        comparison=model_figures(report, drawn),
+        decimals=decimals(report),
+        cells=f"{len(report.rows()):,}",
+        file_name=file_name,
+        links=links,
     )
     data = {
         "config": charts.config(variable),
@@ -67,33 +59,30 @@ def parts_of(report: Report, download: str) -> Parts:
         "bars": _bars(report, bars),
         "publishers": [each.publisher for each in drawn],
     }
-    return Parts(masthead, cards, data)
+    masthead = render("masthead.html", report=report)
+    return Parts(Markup(masthead), Markup(cards), data)
 
 
-def _bars(report: Report, publishers: list[tuple[str, str]]) -> list[charts.Spec]:
+def _bars(report: Report, publishers: Sequence[Drawn]) -> list[charts.Spec]:
     def publisher(cell: Cell) -> str:
         return cell.publisher
 
     totals = report.slot_totals(charts.slots_with_bars(report))
     found = {name: list(cells) for name, cells in groupby(sorted(totals, key=publisher), publisher)}
-    return [charts.bars(report, found[name], colour, variable) for name, colour in publishers]
-
-
-def json_in_html(data: Any) -> str:
-    """JSON in which no letter means anything to HTML, so that no name can end the script block."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+    return [
+        charts.bars(report, found[each.publisher], each.colour, variable) for each in publishers
+    ]
 
 
 def style() -> str:
     """Colours for light and dark screens, and the style sheet that uses them."""
     dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}"
-    return f":root {{ {variables(LIGHT)} }}\n{dark}\n{resource('page.css')}"
+    return f":root {{ {variables(LIGHT)} }}\n{dark}\n{_resource('page.css')}"
 
 
 def script() -> str:
     """Draws the charts of a page that holds a report's data."""
-    return resource("page.js")
+    return _resource("page.js")
 
 
 @cache
@@ -105,5 +94,5 @@ def libraries() -> str:
     return bundle
 
 
-def resource(name: str) -> str:
+def _resource(name: str) -> str:
     return files("adsbpc.report").joinpath(name).read_text(encoding="utf-8")

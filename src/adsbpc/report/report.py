@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.errors import SourceError, SpecError, did_you_mean
+from adsbpc.errors import SourceError, SpecError, no_such_choice
 from adsbpc.model import Budget, CampaignSpec, Promise, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
@@ -93,10 +93,7 @@ class Report(Tabular):
     def write(self, path: Path, format: str) -> None:
         """In one of the formats html, csv, parquet, json; whole or not at all."""
         if format not in FORMATS:
-            raise SpecError(
-                f"format = {format!r}: expected one of {', '.join(FORMATS)}."
-                f"{did_you_mean(format, FORMATS)}"
-            )
+            raise no_such_choice(f"format = {format!r}", format, FORMATS)
         if format == "parquet":
             content = parquet_of(self.to_arrow())
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,19 +39,14 @@ class Tabular(ABC):
         return ""
 
     def _repr_html_(self) -> str:
+        from adsbpc.report.rendering import render
+
         columns = self.columns()
         rows = list(zip(*columns.values(), strict=True))
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>"
-            for row in rows[:_MOST_ROWS]
+        return render(
+            "tabular.html",
+            caption=self.caption(),
+            names=columns,
+            rows=rows[:_MOST_ROWS],
+            left_out=max(len(rows) - _MOST_ROWS, 0),
         )
-        more = f"<p>{len(rows) - _MOST_ROWS} rows more</p>" if len(rows) > _MOST_ROWS else ""
-        return (
-            f"<p>{escape(self.caption())}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-        )
-
-
-def _shown(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)

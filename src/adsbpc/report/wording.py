@@ -9,7 +9,16 @@ from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.report.cells import all_publishers
-from adsbpc.report.numbers import about, amount, decimals_of, interval, one_in, percent, rounded_up
+from adsbpc.report.numbers import (
+    about,
+    amount,
+    decimals_of,
+    interval,
+    one_in,
+    percent,
+    rounded_up,
+    small,
+)
 from adsbpc.report.standings import clear_leader
 
 if TYPE_CHECKING:
@@ -96,6 +105,18 @@ def promise_in_words(promise: Promise) -> str:
         f"{own} All campaigns of scope {guarantee.scope!r} together: "
         f"rho = {rounded_up(promise.scope_rho)}, epsilon = {rounded_up(promise.scope_epsilon)}."
     )
+
+
+def parameters(promise: Promise) -> dict[str, str]:
+    """The promise in figures, each under its name."""
+    guarantee = promise.guarantee
+    return {
+        "epsilon": rounded_up(promise.epsilon, 4),
+        "delta": small(promise.delta),
+        "rho (zCDP)": rounded_up(guarantee.rho, 4),
+        "neighbours": guarantee.adjacency.value,
+        "scope": guarantee.scope,
+    }
 
 
 def scope(report: Report) -> str:

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -21,6 +20,7 @@ from adsbpc.ledger.database import is_secret, without_password
 from adsbpc.model import spec
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND, duration_text, parse_duration
 from adsbpc.model.section import Duration, Name, Section
+from adsbpc.model.toml import checked, read_toml
 
 _PREFIX = "ADSBPC_"
 Bytes = Annotated[int, Field(ge=1_024, le=2**31)]
@@ -133,29 +133,13 @@ def load_settings(file: Path | None, environment: Mapping[str, str] = os.environ
     content: dict[str, Any] = {}
     directory = Path.cwd()
     if file is not None:
-        content, directory = _read(file), file.resolve().parent
+        content, directory = read_toml(file), file.resolve().parent
     where = "the environment" if file is None else str(file)
     for name, value in sorted(environment.items()):
         if name.startswith(_PREFIX):
             section, key = _key_of(name)
             content.setdefault(section, {})[key] = value
-    try:
-        return Settings.model_validate({**content, "directory": directory})
-    except ValidationError as error:
-        problems = "\n".join(f"  {_describe(problem)}" for problem in error.errors())
-        raise SpecError(f"{where}: the settings are not valid\n{problems}") from None
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{file}: cannot be read ({error}). Check the path and rights") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{file}: is not valid TOML: {error}. Correct that line") from None
-    if "directory" in content:
-        raise SpecError(f"{file}: unknown key [directory]. Remove it")
-    return content
+    return checked(Settings, content, directory, where, "settings", _shown)
 
 
 def _variables() -> dict[str, tuple[str, str]]:
@@ -178,19 +162,8 @@ def _key_of(name: str) -> tuple[str, str]:
     return known[name]
 
 
-def _describe(problem: Any) -> str:
-    *sections, key = [str(part) for part in problem["loc"]] or ["settings"]
-    where = f"[{'.'.join(sections)}] {key}" if sections else f"[{key}]"
-    if problem["type"] == "extra_forbidden":
-        known = (
-            [name for name, _ in _variables().values()]
-            if not sections
-            else [name for section, name in _variables().values() if section == sections[0]]
-        )
-        return f"{where}: unknown key.{did_you_mean(key, known)} Remove it"
-    given = problem["input"]
-    shown = _without_password(given) if isinstance(given, str) else given
-    return f"{where} = {shown!r}: {problem['msg'].removeprefix('Value error, ')}"
+def _shown(value: Any) -> str:
+    return repr(_without_password(value) if isinstance(value, str) else value)
 
 
 def _without_password(location: str) -> str:

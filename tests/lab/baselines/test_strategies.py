@@ -10,17 +10,17 @@ import pytest
 
 from adsbpc.errors import WorkloadError
 from adsbpc.lab.baselines import strategies
-from adsbpc.lab.baselines.strategies import Strategy, query_matrix
+from adsbpc.lab.baselines.strategies import BaselineStrategy, query_matrix
 from adsbpc.model import Adjacency
 from adsbpc.workloads import RangeSums, per_slot, prefix_sums, sliding_windows
 
 WORKLOADS = [prefix_sums(13), sliding_windows(13, 4), per_slot(6), prefix_sums(1)]
 
 
-def made(name: str, workload: RangeSums) -> Strategy:
+def made(name: str, workload: RangeSums) -> BaselineStrategy:
     if name == "optimal":
         return strategies.optimal(workload, np.ones(len(workload.names)))
-    found: Strategy = getattr(strategies, name)(workload)
+    found: BaselineStrategy = getattr(strategies, name)(workload)
     return found
 
 
@@ -95,7 +95,7 @@ def test_daily_sensitivity_is_the_largest_distance(
     assert claimed == pytest.approx(largest)
 
 
-def error(strategy: Strategy, weights: np.ndarray) -> float:
+def error(strategy: BaselineStrategy, weights: np.ndarray) -> float:
     """Weighted squared error for a sensitivity of 1."""
     sensitivity = (strategy.matrix**2).sum(axis=0).max()
     return float(sensitivity * (weights**2 @ (strategy.answers**2).sum(axis=1)))

@@ -63,9 +63,11 @@ def test_a_campaign_is_made_of_the_reports_parts(stage: Stage, advertiser: Visit
     answer = advertiser.get(f"/campaigns/{campaign_id}")
     registered = stage.server.backend.campaigns.get(campaign_id)
     assert registered is not None
-    parts = parts_of(registered.campaign.report(), "@downloads@")
-    before, after = parts.cards.split("@downloads@")
-    for part in (parts.masthead, before, after):
+    formats = {"CSV": "csv", "Parquet": "parquet", "JSON": "json", "HTML report": "html"}
+    address = f"/v1/campaigns/{campaign_id}/report?format="
+    links = {title: address + name for title, name in formats.items()}
+    parts = parts_of(registered.campaign.report(), links=links)
+    for part in (parts.masthead, parts.cards):
         assert part in answer.text
     outline = Outline(answer.text)
     assert json.loads(outline.scripts[-1]) == json.loads(json.dumps(parts.data))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adsbpc.campaign.plan import plan
+from adsbpc.errors import LedgerError, SpecError
+from adsbpc.model import spec_of
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
 from adsbpc.service.dashboard.new_campaign import expected
@@ -144,14 +147,21 @@ def test_planned_publishers_are_as_many_as_asked_for(names: list[str], count: in
 
 
 def test_problems_are_told_apart() -> None:
-    assert wrongs_of(
-        "the campaign: the campaign file is not valid\n"
-        "  [campaign] name: is missing. Add it\n"
-        "  [attribution.fit] rho = 'x': Input should be a valid number\n"
-        "  [engine] options: odd"
-    ) == [
+    content = {
+        "campaign": {"advertiser": "Ad-1", "start": TODAY, "slots": 7, "publishers": ["a"]},
+        "events": {"impressions": "i", "conversions": "c"},
+        "attribution": {"model": "shapley", "fit": {"rho": "x", "slots": 3}},
+        "engine": {"options": 3},
+    }
+    with pytest.raises(SpecError) as refused:
+        spec_of(content, Path(), "the campaign")
+    assert wrongs_of(refused.value) == [
         Wrong("name", "Is missing. Add it"),
-        Wrong("fit_rho", "Input should be a valid number"),
-        Wrong("", "[engine] options: odd"),
+        Wrong("fit_rho", "Input should be a valid number, unable to parse string as a number"),
+        Wrong("", "[engine] options = 3: Input should be a valid dictionary"),
     ]
-    assert wrongs_of("no room in the scope") == [Wrong("", "no room in the scope")]
+    assert wrongs_of(SpecError("no room in the scope")) == [Wrong("", "no room in the scope")]
+    assert wrongs_of(LedgerError("it changed\n  rho: was 1")) == [
+        Wrong("", "it changed"),
+        Wrong("", "rho: was 1"),
+    ]

@@ -94,10 +94,13 @@ def constant_bound(bound: int) -> LabMechanism:
 def _candidates(data: Prepared) -> list[int]:
     """Bounds up to the largest contribution of any user on any slot."""
     largest = max(
-        (int(data.user_totals(slot)[-1]) for slot in range(1, data.slots + 1)
-         if data.user_totals(slot).size),
+        (
+            int(data.user_totals(slot)[-1])
+            for slot in range(1, data.slots + 1)
+            if data.user_totals(slot).size
+        ),
         default=1,
-    )  # fmt: skip
+    )
     most = max(1, ceil(largest / UNITS_PER_CONVERSION))
     # Every small bound, steps of a tenth further up, and the one that cuts nothing.
     steps = {int(1.1**power) for power in range(200)} | set(range(1, 33)) | {most}

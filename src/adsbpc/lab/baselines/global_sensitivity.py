@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adsbpc.lab.baselines import strategies
-from adsbpc.lab.baselines.strategies import Strategy
+from adsbpc.lab.baselines.strategies import BaselineStrategy
 from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Setting
 from adsbpc.model import UNITS_PER_CONVERSION
 
@@ -22,7 +22,7 @@ from adsbpc.model import UNITS_PER_CONVERSION
 class GlobalSensitivity:
     """`times` multiplies the noise: what a mechanism costs that is charged more than it needs."""
 
-    strategy_of: Callable[[Setting], Strategy]
+    strategy_of: Callable[[Setting], BaselineStrategy]
     times: float = 1.0
 
     def __call__(self, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

@@ -17,7 +17,7 @@ _ROUNDS = 20_000
 
 
 @dataclass(frozen=True)
-class Strategy:
+class BaselineStrategy:
     """B X + noise is published, and `answers` @ that answers the workload: answers @ B = Q."""
 
     matrix: Reals
@@ -30,11 +30,11 @@ def query_matrix(workload: RangeSums) -> Reals:
     return inside.astype(np.float64)
 
 
-def identity(workload: RangeSums) -> Strategy:
-    return Strategy(np.eye(workload.slot_count), query_matrix(workload))
+def identity(workload: RangeSums) -> BaselineStrategy:
+    return BaselineStrategy(np.eye(workload.slot_count), query_matrix(workload))
 
 
-def binary_tree(workload: RangeSums) -> Strategy:
+def binary_tree(workload: RangeSums) -> BaselineStrategy:
     """Sums over dyadic ranges that lie within the slots; a range is put together from the fewest
     (Chan, Shi and Song 2011; Dwork et al. 2010)."""
     nodes = dyadic_ranges(workload.slot_count)
@@ -46,7 +46,7 @@ def binary_tree(workload: RangeSums) -> Strategy:
     for row, (first, last) in enumerate(zip(workload.first, workload.last, strict=True)):
         for piece in dyadic_pieces(int(first), int(last)):
             answers[row, places[piece]] = 1.0
-    return Strategy(matrix, answers)
+    return BaselineStrategy(matrix, answers)
 
 
 def dyadic_ranges(slots: int) -> list[tuple[int, int]]:
@@ -78,7 +78,7 @@ def dyadic_pieces(first: int, last: int) -> list[tuple[int, int]]:
     return pieces
 
 
-def square_root(workload: RangeSums) -> Strategy:
+def square_root(workload: RangeSums) -> BaselineStrategy:
     """The square root of the prefix sums (Henzinger, Upadhyay and Upadhyay 2022)."""
     n = workload.slot_count
     first_column = np.ones(n)
@@ -86,10 +86,10 @@ def square_root(workload: RangeSums) -> Strategy:
         first_column[k] = first_column[k - 1] * (2 * k - 1) / (2 * k)
     distance = np.arange(n)[:, None] - np.arange(n)[None, :]
     matrix = np.where(distance >= 0, first_column[np.maximum(distance, 0)], 0.0)
-    return Strategy(matrix, _with(matrix, workload))
+    return BaselineStrategy(matrix, _with(matrix, workload))
 
 
-def optimal(workload: RangeSums, weights: Reals) -> Strategy:
+def optimal(workload: RangeSums, weights: Reals) -> BaselineStrategy:
     """The strategy with unit columns that makes the weighted sum of squared errors least.
 
     With M = Q^T diag(weights^2) Q and X = B^T B this is: least tr(M X^-1) over diag X <= 1. Its
@@ -111,7 +111,7 @@ def optimal(workload: RangeSums, weights: Reals) -> Strategy:
     gram_of_strategy = _psd_root(root[:, None] * gram * root[None, :]) / root[:, None] / root
     matrix = np.linalg.cholesky(gram_of_strategy[::-1, ::-1])[::-1, ::-1].T
     matrix = matrix / np.sqrt((matrix**2).sum(axis=0).max())
-    return Strategy(matrix, _with(matrix, workload))
+    return BaselineStrategy(matrix, _with(matrix, workload))
 
 
 def _psd_root(matrix: Reals) -> Reals:

@@ -38,10 +38,15 @@ def stream(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     most = max(1, ceil(log2(data.dataset.largest_user)))
     tree_rho = float(setting.rho) / 2 / trees_at_most(most)
     outcomes = [
-        _one(data, setting, tree_rho, _trees(data, setting, most, trial_seed(seed, trial)),
-             np.random.default_rng([seed, NOISE_STREAM, trial]))
+        _one(
+            data,
+            setting,
+            tree_rho,
+            _trees(data, setting, most, trial_seed(seed, trial)),
+            np.random.default_rng([seed, NOISE_STREAM, trial]),
+        )
         for trial in range(trials)
-    ]  # fmt: skip
+    ]
     bias, noise, variances = (np.array(part) for part in zip(*outcomes, strict=True))
     return Outcome(bias, noise, variances)
 
@@ -60,9 +65,11 @@ def tree_scale(bound: int, leaves: int, rho: float, adjacency: Adjacency) -> flo
 def _trees(data: Prepared, setting: Setting, most: int, seed: int) -> list[_Tree]:
     randomness = SeededRandomness(seed)
     watch = SparseVector.start(
-        pure_epsilon(Fraction(setting.rho) / 2), most, randomness,
+        pure_epsilon(Fraction(setting.rho) / 2),
+        most,
+        randomness,
         monotone=counts_are_monotone(setting.adjacency),
-    )  # fmt: skip
+    )
     # Above what the noise alone reaches in any of the queries, most of the time.
     threshold = ceil(watch.scales.query * log(2 * data.slots))
     trees = [_Tree(1, 1)]

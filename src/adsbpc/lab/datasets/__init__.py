@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError, no_such_choice
 from adsbpc.lab.datasets.counted import COUNTED_SETS, make_counted, make_facebook
 from adsbpc.lab.datasets.criteo_log import read_criteo_log
 from adsbpc.lab.datasets.criteo_surrogate import make_criteo_surrogate
@@ -39,13 +39,13 @@ def load_dataset(
     often with the same publishers, each copy on days of its own, so GS grows by the same factor.
     """
     if name not in DATASETS:
-        raise SpecError(
-            f"dataset = {name!r}: expected one of {', '.join(DATASETS)}."
-            f"{did_you_mean(name, DATASETS)}"
-        )
+        raise no_such_choice(f"dataset = {name!r}", name, DATASETS)
     for argument, value, least in (
-        ("slots", slots, 1), ("seed", seed, 0), ("users", users, 1), ("copies", copies, 1)
-    ):  # fmt: skip
+        ("slots", slots, 1),
+        ("seed", seed, 0),
+        ("users", users, 1),
+        ("copies", copies, 1),
+    ):
         if value is not None and value < least:
             raise SpecError(f"{argument} = {value}: expected a whole number, {least} or more")
     if slots > _MOST_SLOTS:

@@ -82,9 +82,16 @@ def make_counted(name: str, slots: int, rng: Generator, users: int | None, copie
     counts = facts.draw(rng, people)
     publishers = tuple(f"publisher-{i:04d}" for i in range(1, PAPER_PUBLISHERS + 1))
     return _spread(
-        name, facts.label, counts, publishers, facts.largest_user, facts.quantile_limit,
-        slots, rng, copies,
-    )  # fmt: skip
+        name,
+        facts.label,
+        counts,
+        publishers,
+        facts.largest_user,
+        facts.quantile_limit,
+        slots,
+        rng,
+        copies,
+    )
 
 
 def make_facebook(slots: int, rng: Generator, users: int | None, copies: int) -> Dataset:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from adsbpc.errors import SourceError, SpecError, did_you_mean
+from adsbpc.errors import SourceError, SpecError, no_such_choice
 from adsbpc.lab.datasets.dataset import Dataset, contributions_of
 from adsbpc.lab.datasets.files import reading
 from adsbpc.model import UNITS_PER_CONVERSION
@@ -85,10 +85,7 @@ def read_criteo_log(path: Path, slots: int, touch: str) -> Dataset:
     is the most conversions that one user has in the log.
     """
     if touch not in _CHOSEN:
-        raise SpecError(
-            f"touch = {touch!r}: expected one of {', '.join(_CHOSEN)}."
-            f"{did_you_mean(touch, _CHOSEN)}"
-        )
+        raise no_such_choice(f"touch = {touch!r}", touch, _CHOSEN)
     if slots < 1:
         raise SpecError(f"slots = {slots}: expected 1 or more")
     if path.name.endswith((".tar", ".tar.gz", ".tgz")):
@@ -106,9 +103,11 @@ def read_criteo_log(path: Path, slots: int, touch: str) -> Dataset:
     moment, user = credits["converted_at"], credits["user_number"]
     if not moment.size:
         raise SourceError(
-            str(path), "no conversion", "rows with Sale = 1 and a user, a partner and a delay",
+            str(path),
+            "no conversion",
+            "rows with Sale = 1 and a user, a partner and a delay",
             "Check that this is the whole log.",
-        )  # fmt: skip
+        )
     start = moment.min()
     one_row_each = np.unique(credits["conversion"], return_index=True)[1]
     return Dataset(

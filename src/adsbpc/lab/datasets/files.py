@@ -18,9 +18,11 @@ def check_file(path: Path) -> None:
         raise SourceError(str(path), found, "one file", "Check the path.")
     if glob.has_magic(str(path)):
         raise SourceError(
-            str(path), "one of * ? [ in its path", "a path that is not taken for a pattern",
+            str(path),
+            "one of * ? [ in its path",
+            "a path that is not taken for a pattern",
             "Rename the file or folder.",
-        )  # fmt: skip
+        )
     if path.stat().st_size == 0:
         raise SourceError(str(path), "an empty file", "rows", "Check how it was written.")
 
@@ -37,6 +39,8 @@ def reading(path: Path, expected: str) -> Iterator[Any]:
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise SourceError(
-                str(path), f"what DuckDB cannot read ({reason})", expected,
+                str(path),
+                f"what DuckDB cannot read ({reason})",
+                expected,
                 "Check that the file is whole and of the format its name says.",
-            ) from None  # fmt: skip
+            ) from None

@@ -93,9 +93,11 @@ def _source(path: Path) -> str:
         return """read_csv(?, header = true, all_varchar = true, delim = ',', quote = '"',
           escape = '"', skip = 0)"""
     raise SourceError(
-        str(path), "an unknown kind of file", "a name that ends in .parquet, .csv or .csv.gz",
+        str(path),
+        "an unknown kind of file",
+        "a name that ends in .parquet, .csv or .csv.gz",
         "Rename or convert the file.",
-    )  # fmt: skip
+    )
 
 
 def _check_columns(connection: Any, path: Path, source: str) -> None:
@@ -104,9 +106,11 @@ def _check_columns(connection: Any, path: Path, source: str) -> None:
     for column in COLUMNS:
         if column not in names:
             raise SourceError(
-                str(path), f"the columns {', '.join(names)}", f"a column {column!r} too",
+                str(path),
+                f"the columns {', '.join(names)}",
+                f"a column {column!r} too",
                 f"Rename or add the column.{did_you_mean(column, names)}",
-            )  # fmt: skip
+            )
 
 
 def _check_rows(connection: Any, path: Path, slots: int | None) -> None:
@@ -134,6 +138,8 @@ def _check_rows(connection: Any, path: Path, slots: int | None) -> None:
             raise SourceError(f"{path}, row {bad[0]}, column {column!r}", value, expected, to_do)
     if total >= _MOST_CONVERSIONS:
         raise SourceError(
-            f"{path}, column 'weight'", f"{total:.6g} conversions in all",
-            f"fewer than {_MOST_CONVERSIONS}", "Give weights in conversions, not in units.",
-        )  # fmt: skip
+            f"{path}, column 'weight'",
+            f"{total:.6g} conversions in all",
+            f"fewer than {_MOST_CONVERSIONS}",
+            "Give weights in conversions, not in units.",
+        )

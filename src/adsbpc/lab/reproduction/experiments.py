@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import no_such_choice
 from adsbpc.lab.reproduction.published import published
 from adsbpc.lab.runs import Run
 
@@ -66,9 +66,15 @@ class Size:
 
 
 def _printed(
-    name: str, title: str, metric: str, table: str, setting: str, datasets: tuple[str, ...],
-    unit: float = 1.0, **changes: Any,
-) -> Callable[[Size], Experiment]:  # fmt: skip
+    name: str,
+    title: str,
+    metric: str,
+    table: str,
+    setting: str,
+    datasets: tuple[str, ...],
+    unit: float = 1.0,
+    **changes: Any,
+) -> Callable[[Size], Experiment]:
     """A table of the paper with a row a dataset and a column a mechanism."""
 
     def made(size: Size) -> Experiment:
@@ -105,9 +111,14 @@ def _days(size: Size) -> Experiment:
 
 
 def _tuning(
-    name: str, table: str, title: str, values: tuple[float, ...], label: str,
-    of_paper: Callable[[float], dict[str, object]], ours: Callable[[float], dict[str, object]],
-) -> Callable[[Size], Experiment]:  # fmt: skip
+    name: str,
+    table: str,
+    title: str,
+    values: tuple[float, ...],
+    label: str,
+    of_paper: Callable[[float], dict[str, object]],
+    ours: Callable[[float], dict[str, object]],
+) -> Callable[[Size], Experiment]:
     def made(size: Size) -> Experiment:
         points = []
         for dataset in TUNED:
@@ -237,8 +248,5 @@ EXPERIMENTS: dict[str, Callable[[Size], Experiment]] = {
 
 def experiment_named(name: str, size: Size) -> Experiment:
     if name not in EXPERIMENTS:
-        known = (*EXPERIMENTS, "optimality")
-        raise SpecError(
-            f"experiment {name!r}: expected one of {', '.join(known)}.{did_you_mean(name, known)}"
-        )
+        raise no_such_choice(f"experiment {name!r}", name, (*EXPERIMENTS, "optimality"))
     return EXPERIMENTS[name](size)

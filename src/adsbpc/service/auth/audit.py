@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from adsbpc.durable import sync_folder
 from adsbpc.errors import ServiceError
 from adsbpc.service.auth.keys import without_secrets
 from adsbpc.service.auth.permissions import Principal
@@ -94,15 +95,8 @@ class AuditLog:
         finally:
             os.close(descriptor)
         if size == 0:
-            self._keep_names()
-
-    def _keep_names(self) -> None:
-        """A new file survives a crash only once its folder is on the disk too."""
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            # A new file survives a crash only once its folder is on the disk too.
+            sync_folder(self._folder)
 
     def days(self) -> list[str]:
         """The days that have a file, oldest first."""

@@ -18,6 +18,7 @@ from sqlalchemy import Row, and_, bindparam, insert, or_, select, update
 from adsbpc.errors import SpecError
 from adsbpc.ledger.database import Database
 from adsbpc.model.section import Name
+from adsbpc.model.toml import rule_of
 from adsbpc.service import store as tables
 from adsbpc.service.auth.permissions import Principal, Role
 from adsbpc.service.clock import Clock, now_us
@@ -216,8 +217,8 @@ def _check_name(field: str, name: str) -> None:
     try:
         _NAME.validate_python(name)
     except ValidationError as error:
-        rule = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise SpecError(f"{field} = {name[:200]!r}: {rule}. Give another {field}") from None
+        rule = rule_of(error.errors()[0])
+        raise SpecError(rule, field, repr(name[:200]), f"Give another {field}") from None
 
 
 def _check_expiry(expires_us: int | None, now: int) -> None:

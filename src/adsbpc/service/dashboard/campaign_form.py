@@ -5,13 +5,15 @@ Values are checked where campaign files are, and nowhere else.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, get_args
 
+from adsbpc.errors import AdsbpcError, InputError, SpecProblem
 from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
+from adsbpc.model.toml import place
+from adsbpc.service.logs import public_text
 
 # Where each field stands in a campaign file.
 PLACES = {
@@ -63,11 +65,6 @@ LABELS = {
 _FITTED_ONLY, _VALUE_ONLY = ("fit_rho", "fit_slots"), ("value_cap",)
 _PERSONAL_ONLY = ("heavy_user",)
 _MOST_PLANNED = 1_000
-# For example: [campaign] slots = 'x': Input should be a valid integer
-_PROBLEM = re.compile(
-    r"(?:the campaign: |\[campaign file\]: )?"
-    r"\[(?P<section>[a-z_.]+)\](?: (?P<key>\w+))?(?: = .*?)?: (?P<rule>.+)"
-)
 
 Values = Mapping[str, str]
 
@@ -173,18 +170,14 @@ class Wrong:
     text: str
 
 
-def wrongs_of(message: str) -> list[Wrong]:
-    """From the message of a refused campaign, a problem a line."""
-    first, *problems = [line.strip() for line in message.splitlines() if line.strip()]
-    return [_wrong(line) for line in problems or [first]]
+def wrongs_of(error: AdsbpcError) -> list[Wrong]:
+    """Why a campaign was refused, problem by problem."""
+    if isinstance(error, InputError):
+        return [_wrong(problem) for problem in error.problems]
+    return [Wrong("", line.strip()) for line in public_text(error).splitlines()]
 
 
-def _wrong(line: str) -> Wrong:
-    found = _PROBLEM.match(line)
-    if found is None:
-        return Wrong("", line)
-    section, key, rule = found["section"], found["key"], found["rule"]
-    # What is about a whole section opens with the key that is wrong.
-    key = key or rule.partition(" ")[0]
-    field = next((field for field, place in PLACES.items() if place == (section, key)), "")
-    return Wrong(field, rule[:1].upper() + rule[1:] if field else line)
+def _wrong(problem: SpecProblem) -> Wrong:
+    found = (field for field, keys in PLACES.items() if place(*keys) == problem.path)
+    field, advice = next(found, ""), problem.advice
+    return Wrong(field, advice[:1].upper() + advice[1:] if field else str(problem))

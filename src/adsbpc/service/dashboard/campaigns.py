@@ -14,16 +14,15 @@ from threading import Lock
 from typing import Any, Generic, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
-from markupsafe import Markup
 
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
-from adsbpc.report import Report, sections
-from adsbpc.report.numbers import amount, budget_texts, interval, rounded_up
-from adsbpc.report.parts import json_in_html, parts_of
+from adsbpc.report import Report
+from adsbpc.report.numbers import amount, budget_texts, interval
+from adsbpc.report.parts import Parts, parts_of
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import attribution, decimals, metric_name, odds, strength
+from adsbpc.report.wording import attribution, decimals, metric_name
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
@@ -139,9 +138,7 @@ class Glance:
 class Body:
     """The report's own parts, with downloads from the server."""
 
-    masthead: Markup
-    cards: Markup
-    data: Markup
+    parts: Parts
     released: int
 
 
@@ -213,26 +210,9 @@ def _glance(report: Report) -> Glance:
 
 
 def _body(report: Report, campaign_id: str) -> Body:
-    parts = parts_of(report, _downloads(report, campaign_id))
-    return Body(
-        masthead=Markup(parts.masthead),
-        cards=Markup(parts.cards),
-        data=Markup(json_in_html(parts.data)),
-        released=report.newest.slot,
-    )
-
-
-def _downloads(report: Report, campaign_id: str) -> str:
-    links = Markup("").join(
-        Markup('<a class="download" href="/v1/campaigns/{}/report?format={}">{}</a>').format(
-            campaign_id, format, title
-        )
-        for format, title in _FORMATS.items()
-    )
-    label = f"Download all {len(report.rows()):,} cells"
-    return Markup('<div class="downloads" role="group" aria-label="{}">{}</div>').format(
-        label, links
-    )
+    address = f"/v1/campaigns/{campaign_id}/report?format="
+    links = {title: address + format for format, title in _FORMATS.items()}
+    return Body(parts_of(report, links=links), report.newest.slot)
 
 
 router = APIRouter()
@@ -317,11 +297,7 @@ def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, A
     return {
         "facts": facts,
         "publishers": spec.campaign.publishers,
-        "gauges": Markup(
-            sections.gauges(registered.scope, status.campaign_budget, status.scope_budget)
-        ),
-        "epsilon": rounded_up(promise.epsilon, 4),
+        "campaign_budget": status.campaign_budget,
+        "scope_budget": status.scope_budget,
         "promise": promise,
-        "odds": odds(promise),
-        "strength": strength(promise),
     }

@@ -10,22 +10,19 @@ from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from markupsafe import Markup
 
 from adsbpc.campaign.plan import Plan, plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import CampaignSpec
 from adsbpc.report import charts
-from adsbpc.report.numbers import about, one_in, rounded_up
+from adsbpc.report.numbers import about, one_in, rounded_up, small
 from adsbpc.report.palette import variable
-from adsbpc.report.parts import json_in_html
 from adsbpc.report.wording import BUYS, model_name, odds, strength
 from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
 from adsbpc.service.dashboard.pages import SentForm, page
-from adsbpc.service.logs import public_text
 
 _LEVEL = 0.95
 _REACH = NormalDist().inv_cdf((1 + _LEVEL) / 2)
@@ -75,7 +72,7 @@ def expected(spec: CampaignSpec, plan: Plan) -> Expected:
         publishers=len(plan.publishers),
         condition=plan.condition,
         epsilon=rounded_up(plan.promise.epsilon, 3),
-        delta=f"{plan.promise.delta:g}".replace("e-0", "e-"),
+        delta=small(plan.promise.delta),
         chance=one_in(plan.promise.delta),
         odds=odds(plan.promise),
         strength=strength(plan.promise),
@@ -175,7 +172,7 @@ def plan_or_create(request: Request, form: SentForm) -> Response:
     try:
         registered = backend.campaigns.create(fields.content_of(values), principal)
     except AdsbpcError as error:
-        return _form(request, principal, values, wrongs_of(public_text(error)), 422)
+        return _form(request, principal, values, wrongs_of(error), 422)
     return RedirectResponse(f"/campaigns/{registered.campaign_id}", 303)
 
 
@@ -193,7 +190,6 @@ def _form(
         wrongs=wrongs,
         wrong_of={wrong.field: wrong.text for wrong in wrongs if wrong.field},
         expected=found,
-        chart=Markup(json_in_html(found.chart)) if found else "",
         obstacles=obstacles,
         models=fields.models(),
         model_name=model_name,
@@ -206,7 +202,7 @@ def _plan(request: Request, values: Values) -> tuple[Expected | None, list[Wrong
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []
     except AdsbpcError as error:
-        return None, wrongs_of(public_text(error))
+        return None, wrongs_of(error)
 
 
 @cache

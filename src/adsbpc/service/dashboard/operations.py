@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from markupsafe import Markup
 
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import to_moment
 from adsbpc.report import charts
 from adsbpc.report.palette import variable
-from adsbpc.report.parts import json_in_html
 from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.backend import Backend
@@ -244,7 +242,6 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
         principal,
         hours=HOURS,
         arrivals=arrivals,
-        chart=Markup(json_in_html(arrivals.chart)),
         standings=standings,
         behind=sum(each.due > each.released for each in standings),
         verified=verified,

@@ -14,11 +14,12 @@ from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from adsbpc import __version__
 from adsbpc.model.slots import to_moment
+from adsbpc.report.rendering import environment
 from adsbpc.service.auth.access import check_same_origin, request_id_of, session_of
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.dashboard import assets
@@ -89,21 +90,15 @@ _LINKS = (
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {"asset": assets.url, "version": __version__}
-    environment.filters |= {
+    made = environment(PackageLoader(__package__))
+    made.globals |= {"asset": assets.url, "version": __version__}
+    made.filters |= {
         "moment": moment,
         "span": span,
         "number": number,
         "coded": coded,
     }
-    return environment
+    return made
 
 
 def page(

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from adsbpc.model.toml import brief
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -59,10 +61,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def unfit(errors: Any) -> Problem:
     """Names and rules only: what was sent is not repeated."""
-    told = "; ".join(
-        ": ".join(filter(None, (".".join(str(part) for part in each["loc"]), each["msg"])))
-        for each in errors[:10]
-    )
+    told = "; ".join(map(brief, errors[:10]))
     return Problem(
         422, phrase(422), f"The request does not fit its description: {told[:1000]}",
         "Compare it with /docs",

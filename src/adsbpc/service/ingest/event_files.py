@@ -9,7 +9,6 @@ Must never: list a file that is not whole and on the disk, or delete one that is
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import time
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Connection, delete, insert, select, update
 
+from adsbpc.durable import write_durably
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.service.clock import Clock, now_us
@@ -33,8 +33,10 @@ LOCK: Final = "events"
 
 _LIST: Final = insert(event_files)
 _OWN_NAMES = re.compile(
-    r"(impressions|conversions)-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.unfinished)?"
+    r"\.?(impressions|conversions)-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.unfinished)?"
 )
+# Events are personal data.
+_MODE = 0o600
 _UNLISTED_US = 3_600 * 1_000_000
 _RETIRED_US = 86_400 * 1_000_000
 
@@ -57,7 +59,8 @@ class EventFiles:
         """A new file on the disk, whole; it counts only when it is listed. `packed` takes longer
         to write, and less room."""
         name = f"{source}-{secrets.token_hex(16)}.parquet"
-        self._put(self.folder / name, _as_parquet(table.cast(STORED[source]), packed))
+        content = _as_parquet(table.cast(STORED[source]), packed)
+        write_durably(self.folder / name, content, mode=_MODE)
         return name
 
     def discard(self, name: str) -> None:
@@ -112,12 +115,12 @@ class EventFiles:
     def manifest(self, source: Source, advertiser: str, path: Path) -> None:
         """Write the list of live files that a campaign reads, one absolute path a line."""
         files = self.live(source, advertiser) or [self._empty(source)]
-        self._put(path, "".join(f"{file}\n" for file in files).encode())
+        write_durably(path, "".join(f"{file}\n" for file in files).encode(), mode=_MODE)
 
     def _empty(self, source: Source) -> Path:
         path = self.folder / f"empty-{source}.parquet"
         if not path.exists():
-            self._put(path, _as_parquet(STORED[source].empty_table(), packed=False))
+            write_durably(path, _as_parquet(STORED[source].empty_table(), packed=False), mode=_MODE)
         return path
 
     def sweep(self) -> int:
@@ -137,26 +140,6 @@ class EventFiles:
                             file.unlink()
                             swept += 1
         return swept
-
-    @staticmethod
-    def _put(path: Path, content: bytes | pa.Buffer) -> None:
-        """Write a file that is there whole or not at all, and still there after a power cut."""
-        unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.unfinished")
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.rename(path)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _as_parquet(table: pa.Table, packed: bool) -> pa.Buffer:

@@ -28,6 +28,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
 from adsbpc.model.slots import to_microseconds
 from adsbpc.model.spec import LedgerSection
+from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
@@ -95,8 +96,10 @@ class CampaignBook:
         first_end = spec.grid.boundaries[1]
         if first_end <= now_us(self._clock) and not self._has_started(spec):
             raise SpecError(
-                f"[campaign] start = {spec.campaign.start}: the first slot is over, and would be "
-                "released without what was not stored yet. Start today or later"
+                "the first slot is over, and would be released without what was not stored yet",
+                place("campaign", "start"),
+                str(spec.campaign.start),
+                "Start today or later",
             )
         # Plans it, and asks the ledger whether there is room: nothing is written.
         start(spec, self.ledger)
@@ -131,13 +134,17 @@ class CampaignBook:
             # Who reads a campaign sees its scope's budget, so that a scope is one advertiser's.
             if any(advertiser != row["advertiser"] for _, advertiser in known):
                 raise SpecError(
-                    f"[campaign] scope = {row['scope']!r}: belongs to another advertiser, who "
-                    "would see this campaign's spending. Take another scope"
+                    "belongs to another advertiser, who would see this campaign's spending",
+                    place("campaign", "scope"),
+                    repr(row["scope"]),
+                    "Take another scope",
                 )
             if any(name == row["name"] for name, _ in known):
                 raise SpecError(
-                    f"[campaign] name = {row['name']!r}: scope {row['scope']!r} has a campaign of "
-                    "that name. Take another name"
+                    f"scope {row['scope']!r} has a campaign of that name",
+                    place("campaign", "name"),
+                    repr(row["name"]),
+                    "Take another name",
                 )
             if not self._has_started(spec):
                 others = [self._registered(other).spec for other in stored]
@@ -164,9 +171,11 @@ class CampaignBook:
         personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
         if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
             raise SpecError(
-                f"[campaign] slots = {spec.campaign.slots}: the noise of personal budgets is "
-                f"planned for up to {_MOST_PERSONAL_SLOTS} slots here. Take fewer, days instead "
-                'of hours, or mechanism = "adsbpc"'
+                "the noise of personal budgets is planned for up to "
+                f"{_MOST_PERSONAL_SLOTS} slots here",
+                place("campaign", "slots"),
+                str(spec.campaign.slots),
+                'Take fewer, days instead of hours, or mechanism = "adsbpc"',
             )
         return spec
 
@@ -273,8 +282,7 @@ def _with_dates(content: dict[str, Any]) -> dict[str, Any]:
                 dates[key] = date.fromisoformat(section[key])
             except ValueError:
                 raise SpecError(
-                    f"{_WHERE}: [campaign] {key} = {section[key]!r}: expected a day such as "
-                    "2026-03-01"
+                    "expected a day such as 2026-03-01", place("campaign", key), repr(section[key])
                 ) from None
     return {**content, "campaign": {**section, **dates}}
 
@@ -316,9 +324,10 @@ def check_scope(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignSp
     # Whichever starts first opens the scope, with its own terms for all.
     if own.scope_rho != limit:
         raise SpecError(
-            f"[privacy] scope_rho: scope {scope!r} is to have a limit of {float(limit):.12g}, as "
-            f"campaign {waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}. "
-            f"Say scope_rho = {float(limit):.12g}"
+            f"scope {scope!r} is to have a limit of {float(limit):.12g}, as campaign "
+            f"{waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}",
+            place("privacy", "scope_rho"),
+            to_do=f"Say scope_rho = {float(limit):.12g}",
         )
     if own.guarantee.adjacency != first.guarantee.adjacency:
         raise SpecError(

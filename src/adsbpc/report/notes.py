@@ -1,0 +1,83 @@
+"""The sentences above a page's charts and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsbpc.report import wording
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+
+def trend(report: Report, drawn: int) -> str:
+    before, if_alike = "noise", ""
+    if report.has_personal_budgets:
+        before, if_alike = "cutting and noise", ", if all publishers are cut alike"
+    note = (
+        f"{wording.metric_name(report).capitalize()} from the first {report.timeline.word} on. "
+        f"Each band holds the total before {before} with {wording.level_name(report)} "
+        f"confidence{if_alike}."
+    )
+    count = len(report.standings.publishers)
+    if count > drawn:
+        note += f" The {drawn} largest of {count} publishers are drawn; all are in the table."
+    return f"{note} {wording.models_by_slot(report)}".rstrip()
+
+
+def slots(report: Report, drawn: int) -> str:
+    word = report.timeline.word
+    note = (
+        f"Each {word} alone, on a scale of its own for each publisher. Pale bars cannot be told "
+        f"from nothing; lines are {wording.level_name(report)} intervals."
+    )
+    if drawn < report.newest.slot:
+        note += f" The newest {drawn} of {report.newest.slot} {word}s are drawn."
+    return note
+
+
+def shares(report: Report, drawn: int) -> str:
+    note = (
+        f"Share of all {wording.metric_name(report)} so far, with {wording.level_name(report)} "
+        "intervals."
+    )
+    if report.has_personal_budgets:
+        note += " What was cut is not in them."
+    missing = len(report.standings.publishers) - drawn
+    if missing:
+        note += f" {missing} smaller publishers are in the table."
+    return note
+
+
+def models(report: Report, drawn: int) -> str:
+    compared = report.models.comparison if report.models else ()
+    used = report.spec.attribution.model
+    note = (
+        "The share of conversions that each model gives a publisher, on a scale of its own for "
+        f"each publisher, with {wording.level_name(report)} intervals."
+    )
+    if any(each.model == used for each in compared):
+        note += f" The upright line is at {wording.model_name(used)}, the model in use."
+    else:
+        note += f" {wording.model_name(used)}, the model in use, does not follow from these counts."
+    missing = len({each.publisher for each in compared}) - drawn
+    if missing:
+        note += f" {missing} smaller publishers are in the JSON format."
+    return note
+
+
+def table(report: Report) -> str:
+    note = f"Totals up to the end of {report.timeline.name(report.newest.slot)}."
+    if report.has_personal_budgets:
+        note += f" {wording.UPPER_ENDS}"
+    if report.adjusted:
+        note += (
+            " They are adjusted: no total ever falls or is negative, and parts add up. Small ones "
+            "lean upwards, and totals over many small ones do too."
+        )
+    if any(standing.total.noisy for standing in report.standings.publishers):
+        note += (
+            f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
+            "its interval reaches zero."
+        )
+    return note
