@@ -102,14 +102,6 @@ MUTANTS = (
         "PARTITION BY slot_rows.user_id ORDER BY", "ORDER BY", _CAPS,
     ),
     Mutant(
-        "one lifetime cap for everybody", "contributions/engine.py",
-        "PARTITION BY user_id ORDER BY slot", "ORDER BY slot", _CAPS,
-    ),
-    Mutant(
-        "vectors scaled by anybody's norm", "contributions/engine.py",
-        "JOIN scaled ON scaled.user_id = cells.user_id", "JOIN scaled ON TRUE", _CAPS,
-    ),
-    Mutant(
         "a user's past is everybody's", "contributions/engine_accounts.py",
         "ON now.cell = past.cell", "ON now.cell % 4096 = past.cell % 4096", _BOOKS,
     ),
