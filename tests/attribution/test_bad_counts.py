@@ -26,6 +26,7 @@ from tests.attribution.fits import (
     fit_from,
     names,
 )
+from tests.effort import examples
 
 PLAYERS = 4
 EVERY_JOURNEY = [
@@ -65,7 +66,7 @@ def test_the_same_count_everywhere(
 
 @every_setting
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(5, 15))
 def test_any_counts(model: str, order: int, holdout: bool, data: st.DataObject) -> None:
     some = data.draw(st.lists(st.integers(-GREAT, GREAT) | st.integers(-50, 50), min_size=1))
     random = data.draw(st.randoms(use_true_random=False))

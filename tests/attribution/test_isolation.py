@@ -58,7 +58,6 @@ def test_removing_anyone_from_the_crowd(gone: str, duckdb_engine: Engine, tmp_pa
     )
 
 
-@pytest.mark.every_change
 @pytest.mark.spark
 def test_removing_a_busy_user_on_spark(tmp_path: Path) -> None:
     impressions, conversions = crowd()

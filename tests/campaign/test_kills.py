@@ -25,8 +25,10 @@ from tests.campaign.victims import (
     Point,
     die_after_writing,
     die_at,
+    first_in_each_state,
     release_everything,
     release_one,
+    trace_of,
     trace_release,
     victim,
 )
@@ -40,26 +42,14 @@ def location_of(database: str, request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgresql_database"))
 
 
-def trace_of(file: Path, slot: int) -> list[tuple[Point, str]]:
-    """The lines of `campaign/` and `ledger/` that the release of a slot runs, in order, with the
-    state of the disk before each."""
-    seen = multiprocessing.get_context("forkserver").Queue()
-    process = victim(trace_release, file, slot, seen)
-    points: list[tuple[Point, str]] = seen.get(timeout=300)
-    process.join()
-    return points
-
-
 def lines_of(file: Path, slot: int) -> list[Point]:
-    return [point for point, _ in trace_of(file, slot)]
+    """The lines of `campaign/` and `ledger/` that the release of a slot runs, in order."""
+    return [point for point, _ in trace_of(trace_release, file, slot)]
 
 
 def states_of(file: Path, slot: int) -> list[Point]:
-    """The first line in each state of the disk."""
-    first: dict[str, Point] = {}
-    for point, state in trace_of(file, slot):
-        first.setdefault(state, point)
-    return list(first.values())
+    """A line for each state of the disk that the release of a slot goes through."""
+    return first_in_each_state(trace_of(trace_release, file, slot))
 
 
 WITNESS = "elsewhere/witness.json"

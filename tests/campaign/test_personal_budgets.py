@@ -327,7 +327,6 @@ def test_the_same_books_on_both_engines(tmp_path: Path) -> None:
         assert found[0] == found[1]
 
 
-@pytest.mark.every_change
 @pytest.mark.spark
 def test_a_campaign_that_changes_engines(tmp_path: Path) -> None:
     """Books are files that either engine reads."""

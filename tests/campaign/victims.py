@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -56,8 +57,34 @@ def release_together(file: Path, slot: int, barrier: Any, answers: Any) -> None:
 
 
 def trace_release(file: Path, slot: int, seen: Any) -> None:
-    """Release a slot and tell every line of the watched files that ran, in order, and what was on
-    the disk when it ran first."""
+    """Release a slot and tell what was run."""
+    seen.put(_traced(file.parent, lambda: Campaign.load(file).release(slot)))
+
+
+def trace_restore(file: Path, releases: Path, seen: Any) -> None:
+    """Hand releases back and tell what was run."""
+    seen.put(_traced(file.parent, lambda: Campaign.load(file).restore(releases)))
+
+
+def trace_of(target: Any, file: Path, what: Any) -> list[tuple[Point, str]]:
+    """The lines of the watched files that a process runs, in order, with the state of the disk
+    when each ran first."""
+    seen = multiprocessing.get_context("forkserver").Queue()
+    process = victim(target, file, what, seen)
+    points: list[tuple[Point, str]] = seen.get(timeout=300)
+    process.join()
+    return points
+
+
+def first_in_each_state(points: list[tuple[Point, str]]) -> list[Point]:
+    """One line for each state of the disk."""
+    first: dict[str, Point] = {}
+    for point, state in points:
+        first.setdefault(state, point)
+    return list(first.values())
+
+
+def _traced(directory: Path, act: Callable[[], object]) -> list[tuple[Point, str]]:
     points: dict[Point, str] = {}
 
     def watch(frame: FrameType, event: str, _argument: object) -> Any:
@@ -65,13 +92,13 @@ def trace_release(file: Path, slot: int, seen: Any) -> None:
             return None
         point = (frame.f_code.co_filename, frame.f_lineno)
         if event == "line" and point not in points:
-            points[point] = _on_the_disk(file.parent)
+            points[point] = _on_the_disk(directory)
         return watch
 
     sys.settrace(watch)
-    Campaign.load(file).release(slot)
+    act()
     sys.settrace(None)
-    seen.put(list(points.items()))
+    return list(points.items())
 
 
 def _on_the_disk(directory: Path) -> str:

@@ -75,7 +75,13 @@ def test_the_figures_of_ipa() -> None:
     assert round(ipa_error(44), 1) == 44.7
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "facebook" else [pytest.mark.slow])
+        for name in DATASETS
+    ],
+)
 def test_mmbpc_agrees_with_its_closed_form(name: str) -> None:
     """The noise of each trial over what its bounds r say: r times the sensitivity of a user who is
     active every day, ||B 1||, times the rows of Q diag(r) B^-1."""
