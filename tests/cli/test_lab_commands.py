@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import adsbpc
+from tests.cli.program import adsbpc, in_a_process
 
 COLUMNS = {
     "dataset", "mechanism", "adjacency", "rho", "wrmse", "wrmse_stderr", "bias", "noise",
@@ -91,7 +91,8 @@ def test_a_small_reproduction_of_everything(tmp_path: Path) -> None:
         "lab", "reproduce", "--trials", 1, "--users", 100, "--criteo-users", 300, "--out", "out",
         "--page", "page.md", "--json",
     )  # fmt: skip
-    done = adsbpc(*arguments, cwd=tmp_path)
+    # Its own process, as it starts others.
+    done = in_a_process(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "100 people here instead of 1,000,000" in done.stderr.replace("\n", " ")
     rows = json.loads(done.stdout)
