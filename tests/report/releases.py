@@ -136,13 +136,13 @@ class MadeUp:
         return truth
 
     @property
-    def has_personal_budgets(self) -> bool:
+    def estimates_cut(self) -> bool:
         return self.mechanism == "personal-budget"
 
     @property
     def cut(self) -> Reals:
         """What of the truth is not let in."""
-        if not self.has_personal_budgets:
+        if not self.estimates_cut:
             return np.zeros_like(self.truth)
         parts = self.most_cut * np.arange(1, self.released + 1) / self.released
         cut: Reals = np.round(self.truth * parts[:, None])
@@ -152,7 +152,7 @@ class MadeUp:
         random = np.random.default_rng(self.seed)
         truth = self.truth
         noisy = truth - self.cut + np.round(random.normal(0, self.scale, truth.shape))
-        if self.has_personal_budgets:
+        if self.estimates_cut:
             counted = self.cut.sum(axis=1) + np.round(
                 random.normal(0, self.cut_scale, self.released)
             )
@@ -196,9 +196,9 @@ class MadeUp:
             ends_at=ends_at,
             metric="value" if self.metric == "value" else "conversions",
             mechanism=self.mechanism,
-            bound=None if self.has_personal_budgets else self.bounds[slot % len(self.bounds)],
+            bound=None if self.estimates_cut else self.bounds[slot % len(self.bounds)],
             allowance=(
-                self.allowances[slot % len(self.allowances)] if self.has_personal_budgets else None
+                self.allowances[slot % len(self.allowances)] if self.estimates_cut else None
             ),
             scale=self.scale,
             values=tuple(int(value) for value in noisy[slot - 1]),
@@ -221,7 +221,7 @@ class MadeUp:
         sums = noisy[first - 1 : last].sum(axis=0)
         spread = self.scale * (last - first + 1) ** 0.5
         answers = self._estimates(query, sums[: self._columns], spread, span)
-        if not self.has_personal_budgets:
+        if not self.estimates_cut:
             return answers
         totals = np.maximum(noisy[:last, : self._columns].sum(axis=0), 0)
         cut, cut_error = max(sums[-1], 0.0), self.cut_scale * (last - first + 1) ** 0.5

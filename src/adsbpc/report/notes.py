@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def trend(report: Report, drawn: int) -> str:
     before, if_alike = "noise", ""
-    if report.has_personal_budgets:
+    if report.estimates_cut:
         before, if_alike = "cutting and noise", ", if all publishers are cut alike"
     note = (
         f"{wording.metric_name(report).capitalize()} from the first {report.timeline.word} on. "
@@ -41,7 +41,7 @@ def shares(report: Report, drawn: int) -> str:
         f"Share of all {wording.metric_name(report)} so far, with {wording.level_name(report)} "
         "intervals."
     )
-    if report.has_personal_budgets:
+    if report.estimates_cut:
         note += " What was cut is not in them."
     missing = len(report.standings.publishers) - drawn
     if missing:
@@ -68,7 +68,7 @@ def models(report: Report, drawn: int) -> str:
 
 def table(report: Report) -> str:
     note = f"Totals up to the end of {report.timeline.name(report.newest.slot)}."
-    if report.has_personal_budgets:
+    if report.estimates_cut:
         note += f" {wording.UPPER_ENDS}"
     if report.adjusted:
         note += (

@@ -118,9 +118,10 @@ class Report(Tabular):
         return self.releases[-1]
 
     @property
-    def has_personal_budgets(self) -> bool:
-        """Intervals then include what was cut. A campaign never changes its mechanism."""
-        return self.newest.mechanism == "personal-budget"
+    def estimates_cut(self) -> bool:
+        """Whether releases tell what was cut, so that intervals include it. A campaign never changes
+        its mechanism."""
+        return self.newest.allowance is not None
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -57,7 +57,7 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         share = percent(standing.share.value) if standing.share else ""
         add(standing.total, share, end_section=standing is standings.publishers[-1])
     add(standings.everything, "" if standings.everything.noisy else "100%", style="bold")
-    notes = [UPPER_ENDS] if report.has_personal_budgets else []
+    notes = [UPPER_ENDS] if report.estimates_cut else []
     if any(standing.total.noisy for standing in standings.publishers):
         notes.append(f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}")
     if notes:

@@ -66,7 +66,7 @@ def level_name(report: Report) -> str:
 def summary(report: Report) -> str:
     """For example '9,412 ± 230 attributed conversions so far; search leads with 46%'."""
     total, shown = report.standings.everything, decimals(report)
-    if report.adjusted or report.has_personal_budgets:
+    if report.adjusted or report.estimates_cut:
         # The estimate need not be in the middle of its interval.
         count = f"{amount(total.estimate, shown)} ({interval(total.low, total.high, shown)})"
     else:
@@ -180,7 +180,7 @@ def strength(promise: Promise) -> str:
 
 def bounds(report: Report) -> str:
     """How much of one person counts, and what the intervals make of the rest."""
-    return _personal_budgets(report) if report.has_personal_budgets else _slot_bounds(report)
+    return _personal_budgets(report) if report.newest.bound is None else _slot_bounds(report)
 
 
 def _slot_bounds(report: Report) -> str:

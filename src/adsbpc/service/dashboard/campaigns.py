@@ -191,7 +191,7 @@ def _kept(
 
 def _glance(report: Report) -> Glance:
     total, shown = report.standings.everything, decimals(report)
-    if report.has_personal_budgets:
+    if report.estimates_cut:
         # The estimate need not be in the middle of its interval.
         spread = interval(total.low, total.high, shown)
     else:
