@@ -119,8 +119,8 @@ class Report(Tabular):
 
     @property
     def estimates_cut(self) -> bool:
-        """Whether releases tell what was cut, so that intervals include it. A campaign never changes
-        its mechanism."""
+        """Whether releases tell what was cut, so that intervals include it. It is the same for all
+        releases of a campaign."""
         return self.newest.allowance is not None
 
     @cached_property
