@@ -55,7 +55,7 @@ attribution: setup
 
 # Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
 # because the longest files have few tests, and would come last.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: setup
 	$(PYTEST) -m "not slow"

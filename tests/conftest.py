@@ -6,10 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
@@ -85,15 +88,27 @@ def postgresql_database(postgresql_server: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Decide what runs on every change and where: all that runs on Spark in one process, because
-    each has a JVM of its own, and first, because it takes long; then file by file."""
+    """Decide what runs on every change. What runs on Spark comes first, because it takes long."""
     for item in items:
         is_on_spark = item.get_closest_marker("spark") is not None
+        assert not is_on_spark or "spark" in item.nodeid, f"{item.nodeid}: has no spark in its name"
         if is_on_spark and not item.get_closest_marker("every_change"):
             item.add_marker(pytest.mark.slow)
-        group = "spark" if is_on_spark else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+class _FilesAndSpark(LoadScopeScheduling):
+    """All that runs on Spark goes to one process, because each has a JVM of its own; the rest file
+    by file. Groups by marker would do, but pytest 9 does not show them to the scheduler."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        return "spark" if "spark" in test or "spark" in Path(file).name else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _FilesAndSpark(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

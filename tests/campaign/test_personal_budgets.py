@@ -305,7 +305,7 @@ def test_the_command_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_same_books_on_both_engines(tmp_path: Path) -> None:
+def test_the_same_books_on_duckdb_and_spark(tmp_path: Path) -> None:
     """With a fixed allowance what is let in does not depend on noise; on both it is the same, for
     every person."""
     spark = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())
@@ -328,7 +328,7 @@ def test_the_same_books_on_both_engines(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_campaign_that_changes_engines(tmp_path: Path) -> None:
+def test_a_campaign_that_changes_to_spark(tmp_path: Path) -> None:
     """Books are files that either engine reads."""
     undisturbed = write_campaign(tmp_path / "undisturbed", 3, privacy=FIXED)
     Campaign.load(undisturbed).release()

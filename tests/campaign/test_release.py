@@ -307,7 +307,7 @@ def test_a_running_campaign_keeps_the_budgets_it_started_with(
 
 
 @pytest.mark.spark
-def test_the_same_totals_before_noise_on_both_engines(tmp_path: Path) -> None:
+def test_the_same_totals_before_noise_on_duckdb_and_spark(tmp_path: Path) -> None:
     """Through the steps of a release, slot by slot, an empty one included."""
     spec = load_spec(write_campaign(tmp_path))
     found: dict[str, list[list[int]]] = {}
