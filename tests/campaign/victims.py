@@ -20,7 +20,7 @@ from adsbpc.engines.duckdb_engine import DuckDBEngine
 
 _PACKAGE = Path(adsbpc.__file__).parent
 # The files through which a release goes: what it reads, what it commits, what it publishes.
-WATCHED = tuple(str(_PACKAGE / room) for room in ("campaign", "ledger"))
+WATCHED = tuple(str(_PACKAGE / room) for room in ("campaign", "ledger", "durable.py"))
 
 Point = tuple[str, int]
 
