@@ -86,6 +86,6 @@ def test_huge_totals_are_cut_off_and_not_refused() -> None:
     assert abs(int(noisy.values[0]) - 2**60) < 100
 
 
-def test_no_publishers() -> None:
-    with pytest.raises(PrivacyError, match="publishers = 0"):
+def test_no_cells() -> None:
+    with pytest.raises(PrivacyError, match="cells = 0"):
         totals_squared(Adjacency.ADD_REMOVE, 0, 1)
