@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_every_case_runs_on_a_small_scale(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench", "--scale", "0.001", "--data", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)

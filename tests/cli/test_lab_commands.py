@@ -86,6 +86,7 @@ def test_datasets(tmp_path: Path) -> None:
     assert "criteo-uniform" in adsbpc("lab", "datasets", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_a_small_reproduction_of_everything(tmp_path: Path) -> None:
     arguments = (
         "lab", "reproduce", "--trials", 1, "--users", 100, "--criteo-users", 300, "--out", "out",
