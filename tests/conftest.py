@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
-class _FilesAndSpark(LoadScopeScheduling):
+class _FilesAndSpark(LoadScopeScheduling):  # type: ignore[misc]
     """All that runs on Spark goes to one process, because each has a JVM of its own; the rest file
     by file. Groups by marker would do, but pytest 9 does not show them to the scheduler."""
 
