@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
-from tests.effort import EVERYTHING
+from tests.effort import EVERYTHING, MUTANT
 
 settings.register_profile(
     "adsbpc",
@@ -25,6 +25,7 @@ settings.register_profile(
     # On every change the same examples, so that what fails is the change; in the long run new ones.
     derandomize=not EVERYTHING,
     print_blob=True,
+    phases=[Phase.explicit, Phase.generate] if MUTANT else list(Phase),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("adsbpc")

@@ -1,11 +1,12 @@
-"""How hard the tests try: on every change (`make test`), or with all that there is
-(`make test-all`)."""
+"""How hard the tests try: on every change (`make test`), with all that there is (`make test-all`),
+or as on every change, but without looking for the smallest example (`make mutants`)."""
 
 from __future__ import annotations
 
 import os
 
 EVERYTHING = os.environ.get("ADSBPC_TESTS") == "all"
+MUTANT = os.environ.get("ADSBPC_TESTS") == "mutant"
 
 
 def examples(on_every_change: int, of_everything: int) -> int:
