@@ -62,7 +62,7 @@ test: setup
 
 test-all: setup
 	@# Coverage here and not on every change, because counting lines makes Python slower.
-	ADSBPC_TESTS=all $(PYTEST) --cov --cov-report=
+	TEST_EFFORT=all $(PYTEST) --cov --cov-report=
 	@echo "Branch coverage of src/adsbpc: $$($(BIN)/coverage report --format=total)%"
 
 mutants: setup

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
-EVERYTHING = os.environ.get("ADSBPC_TESTS") == "all"
-MUTANT = os.environ.get("ADSBPC_TESTS") == "mutant"
+EVERYTHING = os.environ.get("TEST_EFFORT") == "all"
+MUTANT = os.environ.get("TEST_EFFORT") == "mutant"
 
 
 def examples(on_every_change: int, of_everything: int) -> int:

@@ -39,7 +39,7 @@ def killer(mutant: Mutant | None, tests: tuple[str, ...]) -> str | None:
                 "-m", "not slow and not spark and not browser", *tests,
             ],
             cwd=_ROOT, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(source), "ADSBPC_TESTS": "mutant"},
+            env={**os.environ, "PYTHONPATH": str(source), "TEST_EFFORT": "mutant"},
         )  # fmt: skip
     if run.returncode == 0:
         return None
