@@ -13,6 +13,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "noise, sensitivity, filter, accounting": ("privacy/*.py",),
     "amounts, grid, what a release holds": (
         "model/guarantee.py", "model/grid.py", "model/slots.py", "model/release.py",
+        "model/layout.py", "model/plan.py", "model/formats.py",
     ),
     "how rows are read": (
         "engines/csv_dialect.py", "engines/csv_lines.py", "engines/spark_lines.py",
@@ -20,7 +21,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "engines/spark_parquet.py", "engines/spark_engine.py",
     ),
     "which rows are good, and whose slot they are in": (
-        "events/validation.py", "events/tables.py", "events/moments.py", "events/holdout.py",
+        "events/schema.py", "events/validation.py", "events/tables.py", "events/moments.py",
+        "events/holdout.py",
     ),
     "a user's credits follow from that user": (
         "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",
@@ -32,7 +34,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "noise is scaled to what was kept, and every look is charged": (
         "mechanisms/adsbpc.py", "mechanisms/bounds.py", "mechanisms/personal_budget.py",
-        "mechanisms/personal_planning.py", "mechanisms/planning.py", "mechanisms/interface.py",
+        "mechanisms/personal_state.py", "mechanisms/personal_planning.py",
+        "mechanisms/guarantees.py", "mechanisms/planning.py", "mechanisms/interface.py",
     ),
     "charged, drawn and published once": (
         "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",

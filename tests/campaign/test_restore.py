@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign import restore
 from adsbpc.errors import LedgerError, PrivacyError
 from adsbpc.ledger import Ledger
-from adsbpc.privacy import SecureRandomness
 from tests.campaign.accidents import Accident
-from tests.campaign.book_files import attempts
-from tests.campaign.files import FIXED, PERSONAL, edit, published, write_campaign
+from tests.campaign.drills import (
+    MECHANISMS,
+    WITNESS,
+    accident_in,
+    go_on,
+    location_of,
+    refuse,
+)
+from tests.campaign.files import FIXED, edit, published, write_campaign
 from tests.campaign.victims import (
     die_restoring_at,
     first_in_each_state,
@@ -26,70 +29,6 @@ from tests.campaign.victims import (
     trace_restore,
     victim,
 )
-
-SVT = "[privacy.adsbpc]\nbounds = 'svt'\nquantile_slots = 2\nthreshold = 3"
-MECHANISMS = {"histograms": "", "svt": SVT, "personal": PERSONAL, "allowance": FIXED}
-WITNESS = "../elsewhere/witness.json"
-LOST = r"campaign 'spring', slots 4 to 5: count as spent"
-
-
-def accident_in(
-    tmp_path: Path,
-    privacy: str = "",
-    location: str = "ledger.sqlite",
-    witness: str | None = WITNESS,
-    backup_after: int = 3,
-    releases_too: bool = True,
-) -> Accident:
-    """Three slots are in the backup, and people have seen five."""
-    file = write_campaign(
-        tmp_path / "home", 8, privacy=privacy, location=location, witness=witness
-    )  # fmt: skip
-    accident = Accident(file, location)
-    if backup_after:
-        accident.campaign().release(through=f"2026-03-0{backup_after}")
-    accident.backup()
-    accident.campaign().release(through="2026-03-05")
-    accident.strike(releases_too)
-    return accident
-
-
-def refuse(accident: Accident, monkeypatch: pytest.MonkeyPatch, message: str = LOST) -> None:
-    """Nothing is drawn, charged or shown, whoever asks."""
-    head = accident.ledger.head("acme")
-
-    def draw(*_: object) -> None:
-        raise AssertionError("drawn")
-
-    with monkeypatch.context() as patched:
-        for sampler in ("gaussian", "laplace", "choose"):
-            patched.setattr(SecureRandomness, sampler, draw)
-        campaign = accident.campaign()
-        for act in (campaign.release, campaign.status, campaign.report):
-            with pytest.raises(LedgerError, match=rf"{message}.*adsbpc restore FILE --releases"):
-                act()
-    assert "as spent" in str(campaign.verify().problem)
-    assert accident.ledger.head("acme") == head
-    assert attempts(accident.home, 4) == set()
-
-
-def go_on(accident: Accident) -> None:
-    """What people saw is what stands, and the next slot follows."""
-    assert accident.standing() == accident.before
-    assert accident.campaign().verify().problem is None
-    last = len(accident.before["releases"])
-    (released,) = accident.campaign().release(last + 1)
-    assert not released.replayed
-    rest = accident.campaign().release()
-    assert [one.text for one in rest][:last] == accident.before["releases"]
-    assert accident.campaign().verify().problem is None
-    assert 0.99 < accident.campaign().status().campaign_budget.spent <= 1
-
-
-def location_of(database: str, request: pytest.FixtureRequest) -> str:
-    if database == "sqlite":
-        return "ledger.sqlite"
-    return str(request.getfixturevalue("postgresql_database"))
 
 
 @pytest.mark.parametrize(
@@ -171,164 +110,6 @@ def test_a_slot_that_was_drawn_again_behind_the_witness(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="what was published of slot 4: is not what the ledger"):
         accident.campaign().restore(accident.seen)
     assert accident.ledger.last_slot("acme", "spring") == 4
-
-
-# ---- what cannot be handed back ----------------------------------------------------------------
-
-
-def unchanged(accident: Accident) -> None:
-    assert accident.ledger.last_slot("acme", "spring") == 3
-    assert accident.ledger.verify("acme").problem is None
-
-
-@pytest.mark.parametrize("witness", [WITNESS, None])
-@pytest.mark.parametrize("privacy", ["", FIXED], ids=["adsbpc", "personal"])
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('"pico_rho":', '"pico_rho":1'),
-        pytest.param('"values":[', '"values":[ ', marks=pytest.mark.slow),
-        pytest.param("}", "}\n", marks=pytest.mark.slow),
-    ],
-)
-def test_a_file_that_was_changed(
-    before: str, after: str, privacy: str, witness: str | None, tmp_path: Path
-) -> None:
-    """Also if no mark knows it: the ledger's seal is on every byte."""
-    accident = accident_in(tmp_path, privacy, witness=witness)
-    edit(accident.seen / "0005.json", before, after)
-    message = "the mark has another hash" if witness else "was changed, or released from another"
-    with pytest.raises(LedgerError, match=rf"0005\.json: .*{message}"):
-        accident.campaign().restore(accident.seen)
-    unchanged(accident)
-
-
-def test_events_that_are_not_those_of_then(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path, FIXED)
-    events = accident.home / "conversions.parquet"
-    table = pq.read_table(events)
-    # One conversion less, of the fourth slot; the second one has none.
-    pq.write_table(pa.concat_tables([table.slice(0, 24), table.slice(25)]), events)
-    message = r"the events of slot 4 are not those that were released\. The slot counts as spent"
-    with pytest.raises(LedgerError, match=message):
-        accident.campaign().restore(accident.seen)
-    unchanged(accident)
-    assert attempts(accident.home, 4) == set()
-    pq.write_table(table, events)
-    accident.campaign().restore(accident.seen)
-    go_on(accident)
-
-
-def test_thresholds_that_were_drawn_in_a_lost_slot(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path, SVT, backup_after=2)
-    with pytest.raises(PrivacyError, match=r"slot 3: drew the secret.*the campaign cannot go on"):
-        accident.campaign().restore(accident.seen)
-    assert accident.ledger.last_slot("acme", "spring") == 2
-
-
-def test_files_of_another_campaign(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path, "scope_rho = 2.0")
-    edit(accident.file, 'name = "spring"', 'name = "summer"')
-    with pytest.raises(LedgerError, match=r"is slot 1 of campaign 'spring'.* of campaign 'summer'"):
-        accident.campaign().restore(accident.seen)
-
-
-def test_files_of_another_ledger(tmp_path: Path) -> None:
-    """The same scope, campaign and slots, begun elsewhere."""
-    accident = accident_in(tmp_path, witness=None)
-    other = write_campaign(tmp_path / "other", 8)
-    Campaign.load(other).release(through="2026-03-05")
-    for slot in (1, 2, 3):
-        (accident.seen / f"000{slot}.json").unlink()
-    for slot in (4, 5):
-        shutil.copy(other.parent / "adsbpc-releases" / "acme" / "spring" / f"000{slot}.json",
-                    accident.seen)  # fmt: skip
-    with pytest.raises(LedgerError, match=r"0004\.json: was changed, or released from another"):
-        accident.campaign().restore(accident.seen)
-    unchanged(accident)
-
-
-def test_a_gap(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path)
-    (accident.seen / "0004.json").unlink()
-    with pytest.raises(LedgerError, match=r"0005\.json: slot 4 is missing before it"):
-        accident.campaign().restore(accident.seen)
-    unchanged(accident)
-
-
-def test_a_slot_that_nobody_has_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    accident = accident_in(tmp_path)
-    (accident.seen / "0005.json").unlink()
-    restored = accident.campaign().restore(accident.seen)
-    assert [one.release.slot for one in restored.releases] == [4]
-    assert restored.lost == {"spring": [5]}
-    refuse(accident, monkeypatch, "campaign 'spring', slot 5: counts as spent")
-    with pytest.raises(LedgerError, match=r"has no release that the ledger lacks.*slot 5: counts"):
-        accident.campaign().restore(accident.seen)
-
-
-@pytest.mark.parametrize("content", [b"{", b"{}", b"\xff", b""])
-def test_a_file_that_is_no_release(content: bytes, tmp_path: Path) -> None:
-    accident = accident_in(tmp_path)
-    (accident.seen / "0004.json").write_bytes(content)
-    with pytest.raises(LedgerError, match=r"0004\.json: (is not a release|cannot be read)"):
-        accident.campaign().restore(accident.seen)
-    unchanged(accident)
-
-
-def test_a_slot_under_a_wrong_name(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path)
-    shutil.copy(accident.seen / "0005.json", accident.seen / "0004.json")
-    with pytest.raises(LedgerError, match=r"0004\.json: is slot 5 of .*; expected slot 4"):
-        accident.campaign().restore(accident.seen)
-
-
-def test_a_ledger_without_the_scope(tmp_path: Path) -> None:
-    accident = accident_in(tmp_path, backup_after=0)
-    with pytest.raises(LedgerError, match=r"has no scope 'acme'.*Restore a backup of the ledger"):
-        accident.campaign().restore(accident.seen)
-
-
-def test_nothing_to_restore(tmp_path: Path) -> None:
-    file = write_campaign(tmp_path, witness="elsewhere.json")
-    Campaign.load(file).release(through="2026-03-02")
-    restored = Campaign.load(file).restore()
-    assert (len(restored.releases), restored.lost) == (0, {})
-
-
-def as_an_earlier_version_wrote_it(accident: Accident) -> None:
-    """Releases carried nothing, and the mark knows what they were."""
-    from hashlib import sha256
-
-    for place in (accident.home / WITNESS,):
-        mark = json.loads(place.read_text())
-        for slot in (4, 5):
-            file = accident.seen / f"000{slot}.json"
-            body = json.loads(file.read_text())
-            del body["ledger"]
-            file.write_text(json.dumps(body))
-            mark["campaigns"]["spring"][slot - 1] = sha256(file.read_bytes()).hexdigest()
-        place.write_text(json.dumps(mark))
-
-
-def test_releases_of_an_earlier_version(tmp_path: Path) -> None:
-    """State follows from them under histograms; under personal budgets nothing shows that the
-    events are those of then. A mark has to vouch for them."""
-    accident = accident_in(tmp_path / "adsbpc")
-    as_an_earlier_version_wrote_it(accident)
-    assert len(accident.campaign().restore(accident.seen).releases) == 2
-    assert accident.campaign().verify().problem is None
-    assert not accident.campaign().release(6)[0].replayed
-    personal = accident_in(tmp_path / "personal", FIXED)
-    as_an_earlier_version_wrote_it(personal)
-    with pytest.raises(LedgerError, match=r"slot 4: its release carries no commitment.*as spent"):
-        personal.campaign().restore(personal.seen)
-    unchanged(personal)
-    unknown = accident_in(tmp_path / "unknown")
-    as_an_earlier_version_wrote_it(unknown)
-    (unknown.home / WITNESS).unlink()
-    with pytest.raises(LedgerError, match=r"0004\.json: carries nothing that shows"):
-        unknown.campaign().restore(unknown.seen)
 
 
 # ---- more that was lost ------------------------------------------------------------------------

@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
     from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
     from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
-    from adsbpc.mechanisms.personal_budget import PersonalBudget, PersonalState
+    from adsbpc.mechanisms.personal_budget import PersonalBudget
     from adsbpc.mechanisms.personal_planning import plan_personal
+    from adsbpc.mechanisms.personal_state import PersonalState
     from adsbpc.mechanisms.planning import (
         plan_adsbpc,
         plan_mechanism,

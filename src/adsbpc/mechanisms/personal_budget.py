@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -31,6 +31,7 @@ from adsbpc.mechanisms.interface import (
     own_charges,
     spent_with,
 )
+from adsbpc.mechanisms.personal_state import PersonalState
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
@@ -63,56 +64,6 @@ _KEPT_SHARE = Fraction(19, 20)
 # What was cut is spread over cells by what was released of them; their people may differ by
 # this much, as a standard deviation.
 _UNEVEN = 0.25
-
-
-@dataclass(frozen=True)
-class PersonalState:
-    """What one slot leaves to the next, in lists with an entry per slot. `kept`, the exact totals
-    that the filter let in, must stay secret; the rest may be published."""
-
-    plan: str = ""
-    spent: int = 0
-    multipliers: list[int] = field(default_factory=list)
-    cut_multipliers: list[int] = field(default_factory=list)
-    allowances: list[float] = field(default_factory=list)
-    values: list[list[int]] = field(default_factory=list)
-    histograms: list[list[int]] = field(default_factory=list)
-    kept: list[list[int]] = field(default_factory=list)
-
-    @property
-    def next_slot(self) -> int:
-        return len(self.values) + 1
-
-    def last_step(self) -> dict[str, Any]:
-        return {
-            "plan": self.plan,
-            "spent": self.spent,
-            "multiplier": self.multipliers[-1],
-            "cut_multiplier": self.cut_multipliers[-1],
-            "allowance": self.allowances[-1].hex(),
-            "values": self.values[-1],
-            "histogram": self.histograms[-1],
-            "kept": self.kept[-1],
-        }
-
-    @property
-    def last_secret(self) -> list[Any]:
-        return [self.plan, self.kept[-1]]
-
-    @classmethod
-    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
-        if not steps:
-            return cls()
-        return cls(
-            steps[-1]["plan"],
-            steps[-1]["spent"],
-            [step["multiplier"] for step in steps],
-            [step["cut_multiplier"] for step in steps],
-            [float.fromhex(step["allowance"]) for step in steps],
-            [step["values"] for step in steps],
-            [step["histogram"] for step in steps],
-            [step["kept"] for step in steps],
-        )
 
 
 @dataclass(frozen=True)
@@ -263,6 +214,7 @@ class PersonalBudget:
         """One state, which is true if the contributions are those of then: users are admitted again
         under the terms that were published."""
         slot = state.next_slot
+        check_next(self, slot, state.plan, self.layout)
         check_released_by(self, release)
         assert release.allowance is not None
         terms = self.terms(slot, self._published_multiplier(slot, release.allowance))
