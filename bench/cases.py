@@ -6,14 +6,14 @@ Each case runs in a process of its own, so that its peak memory is its own too.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from adsbpc.campaign import Campaign, attribute
 from adsbpc.campaign.fits import fit_to_events
 from adsbpc.contributions import EngineContributions
-from adsbpc.engines import Engine, open_engine
+from adsbpc.engines import Engine, Relation, open_engine
 from adsbpc.events import read_events
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Layout
 from adsbpc.privacy import SeededRandomness
@@ -23,7 +23,7 @@ from bench.measured import Measured, seconds_of
 from bench.released import release_every_slot, released_spec
 
 
-def _scan_seconds(engine: Engine, relations: list[str]) -> float:
+def _scan_seconds(engine: Engine, relations: Sequence[object]) -> float:
     """Read every value of every column once; the second of two runs, when files are cached."""
 
     def scan() -> None:
@@ -77,9 +77,9 @@ def _attribution(data: Path, model: str) -> Measured:
     from the files again in this step, because impressions stay a view."""
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
-    attribute(_events_spec(data, model), engine)
+    credits = attribute(_events_spec(data, model), engine).credits
     return _measured(
-        floor, seconds_of(lambda: engine.table("credits_made", "SELECT * FROM credits"))
+        floor, seconds_of(lambda: engine.table("credits_made", f"SELECT * FROM {credits}"))
     )
 
 
@@ -103,8 +103,8 @@ def _fit(data: Path, model: str) -> Measured:
     engine = _open("1GiB")
     floor = _scan_seconds(engine, _event_files(data))
     spec = _events_spec(data, model, {"fit": {"rho": 0.05, "slots": SLOTS - 1}})
-    read_events(spec, engine)
-    return _measured(floor, seconds_of(lambda: fit_to_events(spec, engine, SeededRandomness(0))))
+    events = read_events(spec, engine)
+    return _measured(floor, seconds_of(lambda: fit_to_events(spec, events, SeededRandomness(0))))
 
 
 def fit_of_shapley(data: Path) -> Measured:
@@ -119,20 +119,18 @@ def fit_of_a_markov_chain(data: Path) -> Measured:
     return _fit(data, "markov")
 
 
-def _rows_by_slot(engine: Engine, data: Path) -> str:
-    engine.view(
-        "rows_by_slot",
+def _rows_by_slot(data: Path) -> Relation:
+    return Relation.of(
         "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
         " publisher_index AS cell_index, weight"
         f" FROM read_parquet('{data}/contributions/*/*.parquet', hive_partitioning = true)",
     )
-    return "rows_by_slot"
 
 
 def _contributions(data: Path, memory: str) -> Measured:
     """For every slot a histogram of users and the totals per cell under a bound."""
     engine = _open(memory)
-    relation = _rows_by_slot(engine, data)
+    relation = _rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     layout = Layout(("publisher",), tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS)))
     contributions = EngineContributions(engine, relation, SLOTS, layout)
@@ -158,7 +156,7 @@ def personal_budgets_by_slot(data: Path) -> Measured:
     """For every slot everybody's need, what the filter keeps, books that are written and named in a
     ledger. They stay for the audit."""
     engine = _open("3GiB")
-    relation = _rows_by_slot(engine, data)
+    relation = _rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     return _measured(floor, seconds_of(lambda: release_every_slot(data, engine, relation)))
 
@@ -167,7 +165,7 @@ def audit(data: Path) -> Measured:
     """Everything that those books and that ledger claim, recomputed; the floor is a scan of the
     contributions that went into them."""
     engine = _open("3GiB")
-    relation = _rows_by_slot(engine, data)
+    relation = _rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     campaign = Campaign(released_spec(data))
     if campaign.status().released < SLOTS:

@@ -10,7 +10,7 @@ from adsbpc.campaign import start
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.release import release_of
 from adsbpc.contributions import EngineAccounts
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalBudget
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
@@ -45,7 +45,7 @@ def released_spec(data: Path) -> CampaignSpec:
     )
 
 
-def release_every_slot(data: Path, engine: Engine, relation: str) -> None:
+def release_every_slot(data: Path, engine: Engine, relation: Relation) -> None:
     """For every slot everybody's need, what the filter keeps, books that are written, and an entry
     in the ledger."""
     spec = released_spec(data)
@@ -58,12 +58,11 @@ def release_every_slot(data: Path, engine: Engine, relation: str) -> None:
     edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
     for slot in range(1, SLOTS + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
-        with folder.attempt(steps) as books:
+        with folder.attempt(steps) as books, engine.scratch():
             accounts = EngineAccounts(engine, relation, SLOTS, spec.layout, books)
             if slot in _LOOKS:
                 accounts.needs(mechanism.terms(slot, 1).costs, edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())
-            accounts.close()
             step = {**state.last_step(), "books": folder.seal(books.new)}
         ledger.commit(release_of(spec, drawn), step, opening)
         opening = None

@@ -106,9 +106,9 @@ class World:
 
 def credits_on(engine: Engine, spec: CampaignSpec, slot: int | None = None) -> list[Credit]:
     """Credits as an engine computes them, sorted like the reference's."""
-    attribute(spec, engine, slot)
+    credits = attribute(spec, engine, slot).credits
     found = engine.rows(
         "test credits",
-        "SELECT user_id, conversion_id, slot, publisher_id, credit_units FROM credits",
+        f"SELECT user_id, conversion_id, slot, publisher_id, credit_units FROM {credits}",
     )
     return sorted(Credit(*row) for row in found)

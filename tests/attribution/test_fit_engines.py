@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from adsbpc.attribution import (
     CountSet,
-    Journeys,
-    credits_sql,
+    credits_of,
     fit_cells_sql,
     fit_users_sql,
     fitted_model,
@@ -27,7 +26,7 @@ from adsbpc.attribution.counts import Coalitions, Pairs, Transitions
 from adsbpc.attribution.fit_reference import user_cells
 from adsbpc.attribution.reference import Conversion, Credit, Impression, attribute
 from adsbpc.contributions.fit_counts import engine_counts, plain_counts
-from adsbpc.engines import Engine, quote_text
+from adsbpc.engines import Engine, Relation, quote_text
 from adsbpc.events import EventTables, read_events
 from adsbpc.model import CampaignSpec, Fit
 from tests.attribution.fits import MODELS, any_fit, names, parameters
@@ -64,22 +63,27 @@ def opened(name: str) -> Iterator[Engine]:
         engine.close()
 
 
-def declare_holdout(engine: Engine, users: Iterable[str]) -> None:
+def holdout_of(users: Iterable[str]) -> Relation:
     listed = " UNION ALL ".join(f"SELECT {quote_text(user)} AS user_id" for user in users)
-    engine.view("holdout_users", listed or "SELECT '' AS user_id WHERE FALSE")
+    return Relation.of(listed or "SELECT '' AS user_id WHERE FALSE")
 
 
-def cells_on(engine: Engine, counts: CountSet, journeys: Journeys, starts_at: int) -> Cells:
+def cells_on(
+    events: EventTables, counts: CountSet, spec: CampaignSpec, holdout: Relation | None = None
+) -> Cells:
     """What each user adds, before it is weighed, by user id instead of by key."""
-    engine.table("fit_users", fit_users_sql(counts, journeys, starts_at), row_key="user_key")
+    engine, journeys = events.engine, journeys_of(spec.attribution)
+    text = fit_users_sql(journeys, spec.grid.starts_at, events, holdout)
+    users = engine.table("fit_users", text, row_key="user_key")
     rows = engine.rows(
         "cells of users",
-        f"WITH {fit_cells_sql(counts, journeys)} SELECT fit_users.user_id, all_cells.cell,"
+        f"WITH {fit_cells_sql(counts, journeys, events, users)}"
+        " SELECT users.user_id, all_cells.cell,"
         " CAST(sum(all_cells.amount) AS BIGINT) FROM all_cells"
-        " JOIN fit_users ON fit_users.user_key = all_cells.user_key"
-        " GROUP BY fit_users.user_id, all_cells.cell",
+        f" JOIN {users} AS users ON users.user_key = all_cells.user_key"
+        " GROUP BY users.user_id, all_cells.cell",
     )
-    engine.drop("fit_users")
+    engine.drop(users)
     found: Cells = {}
     for user, cell, amount in rows:
         found.setdefault(user, Counter())[cell] += amount
@@ -93,38 +97,29 @@ def plain_cells(world: World, spec: CampaignSpec, counts: CountSet, held_out: li
     )  # fmt: skip
 
 
-def keep(engine: Engine, view: str, text: str) -> None:
-    """Compute a view once: Spark would begin from the files with every query."""
-    engine.table(f"kept_{view}", text)
-    engine.view(view, f"SELECT * FROM kept_{view}")
+def kept(events: EventTables) -> EventTables:
+    """Impressions computed once: Spark would begin from the files with every query."""
+    text = f"SELECT * FROM {events.impressions}"
+    return replace(events, impressions=events.engine.table("kept_impressions", text))
 
 
-def credits_on(
-    engine: Engine, events: EventTables, spec: CampaignSpec, fits: Sequence[Fit]
-) -> list[list[Credit]]:
-    """Credits of each fit. All have the same touches, which the first step of the text finds."""
-    journeys = journeys_of(spec.attribution)
-    steps = f"WITH {journeys.touches_sql(whole_journey=True)}"
-    keep(engine, "touches", f"{steps} SELECT * FROM touches")
-    return [
-        rows_of(
-            engine, fit, credits_sql(fitted_model(fit), journeys, events.publisher_count), steps
-        )
-        for fit in fits
-    ]
+def credits_on(events: EventTables, spec: CampaignSpec, fits: Sequence[Fit]) -> list[list[Credit]]:
+    """Credits of each fit. All have the same touches, which the first steps of the text find."""
+    journeys, engine = journeys_of(spec.attribution), events.engine
+    steps = f"WITH {journeys.touches_sql(events, whole_journey=True)}"
+    touches = engine.table("touches", f"{steps} SELECT * FROM touches")
+    found = []
+    for fit in fits:
+        text = credits_of(fitted_model(fit), journeys, events).text
+        assert text.startswith(f"(\n{steps},\n")
+        known = f"(\nWITH touches AS (SELECT * FROM {touches})"
+        found.append(rows_of(engine, Relation(text.replace(f"(\n{steps}", known))))
+    return found
 
 
-def rows_of(engine: Engine, fit: Fit, text: str, known: str | None = None) -> list[Credit]:
-    """Rows of a text of credits; steps at its beginning may stand in the engine already."""
-    if known is not None:
-        assert text.startswith(f"{known},\n")
-        text = f"WITH {text.removeprefix(known)[1:]}"
-    for name, columns in fitted_model(fit).tables().items():
-        engine.numbers(name, columns)
-    engine.view("credits", text)
-    found = engine.rows(
-        "credits", "SELECT user_id, conversion_id, slot, publisher_id, credit_units FROM credits"
-    )
+def rows_of(engine: Engine, credits: Relation) -> list[Credit]:
+    columns = "user_id, conversion_id, slot, publisher_id, credit_units"
+    found = engine.rows("credits", f"SELECT {columns} FROM {credits}")
     return sorted(Credit(*row) for row in found)
 
 
@@ -143,20 +138,18 @@ def plain_credits(world: World, spec: CampaignSpec, fit: Fit) -> list[Credit]:
 def check_counts(
     engine: Engine, world: World, spec: CampaignSpec, sets: list[CountSet], held_out: list[str]
 ) -> None:
-    read_events(spec, engine, through=THROUGH)
-    keep(engine, "clean_impressions", "SELECT * FROM clean_impressions")
-    declare_holdout(engine, held_out)
+    events = kept(read_events(spec, engine, through=THROUGH))
     for counts in sets:
         users = plain_cells(world, spec, counts, held_out)
         journeys, starts_at = journeys_of(spec.attribution), spec.grid.starts_at
-        found = engine_counts(engine, counts, journeys, starts_at)
+        holdout = holdout_of(held_out) if counts.holdout else None
+        found = engine_counts(events, counts, journeys, starts_at, holdout)
         assert found.tolist() == plain_counts(counts, users.values()).tolist(), counts
 
 
 def check_credits(engine: Engine, world: World, spec: CampaignSpec, fits: list[Fit]) -> None:
-    events = read_events(spec, engine)
-    keep(engine, "clean_impressions", "SELECT * FROM clean_impressions")
-    for fit, found in zip(fits, credits_on(engine, events, spec, fits), strict=True):
+    events = kept(read_events(spec, engine))
+    for fit, found in zip(fits, credits_on(events, spec, fits), strict=True):
         assert found == plain_credits(world, spec, fit), fit.model
         check_invariants(found)
 
@@ -201,12 +194,11 @@ def rows_of_others(
     engine: Engine, world: World, gone: str, held_out: list[str], directory: Path
 ) -> list[object]:
     spec = world.write(directory)
-    credits = credits_on(engine, read_events(spec, engine), spec, FITS)
+    credits = credits_on(read_events(spec, engine), spec, FITS)
     found: list[object] = [[c for c in each if c.user_id != gone] for each in credits]
-    read_events(spec, engine, through=THROUGH)
-    declare_holdout(engine, held_out)
+    events = read_events(spec, engine, through=THROUGH)
     for counts in all_sets(3, holdout=True):
-        cells = cells_on(engine, counts, journeys_of(spec.attribution), spec.grid.starts_at)
+        cells = cells_on(events, counts, spec, holdout_of(held_out))
         assert cells == plain_cells(world, spec, counts, held_out)
         found.append({user: added for user, added in cells.items() if user != gone})
     return found
@@ -276,8 +268,8 @@ def test_credits_of_a_busy_world(duckdb_engine: Engine, tmp_path: Path) -> None:
     spec = world.write(tmp_path)
     events = read_events(spec, duckdb_engine)
     for fit in FITS:
-        text = credits_sql(fitted_model(fit), journeys_of(spec.attribution), events.publisher_count)
-        found = rows_of(duckdb_engine, fit, text)
+        credits = credits_of(fitted_model(fit), journeys_of(spec.attribution), events)
+        found = rows_of(duckdb_engine, credits)
         assert found == plain_credits(world, spec, fit)
         check_invariants(found)
 
@@ -323,21 +315,17 @@ def test_removing_a_busy_user(name: str, tmp_path: Path) -> None:
     world = busy_world()
     gone = "both"
     fits, sets = (FITS, all_sets(3)) if name == "duckdb" else (FITS[:1], [Transitions(3)])
-    kept = []
+    both = []
     with opened(name) as engine:
         for each in (world, world.without(gone)):
             spec = each.write(tmp_path)
-            events = read_events(spec, engine)
-            keep(engine, "clean_impressions", "SELECT * FROM clean_impressions")
-            credits = credits_on(engine, events, spec, fits)
+            events = kept(read_events(spec, engine))
+            credits = credits_on(events, spec, fits)
             others = [[c for c in found if c.user_id != gone] for found in credits]
-            cells = [
-                cells_on(engine, counts, journeys_of(spec.attribution), spec.grid.starts_at)
-                for counts in sets
-            ]
-            kept.append((others, [{u: c for u, c in f.items() if u != gone} for f in cells]))
-    assert kept[0] == kept[1]
-    assert {c.user_id for c in kept[0][0][0]} >= {"quiet", "heavy", "buyer", "tied"}
+            cells = [cells_on(events, counts, spec) for counts in sets]
+            both.append((others, [{u: c for u, c in f.items() if u != gone} for f in cells]))
+    assert both[0] == both[1]
+    assert {c.user_id for c in both[0][0][0]} >= {"quiet", "heavy", "buyer", "tied"}
 
 
 # ---- bad input ----------------------------------------------------------------------------------

@@ -42,9 +42,9 @@ def test_no_operator_pairs_everything(model: str, duckdb_engine: Engine, tmp_pat
             "view_lookback": "30d",
         },
     )  # fmt: skip
-    attribute(world.write(tmp_path), duckdb_engine)
+    credits = attribute(world.write(tmp_path), duckdb_engine).credits
     ((_, plan),) = duckdb_engine.rows(
-        "plan", "EXPLAIN (ANALYZE, FORMAT json) SELECT * FROM credits"
+        "plan", f"EXPLAIN (ANALYZE, FORMAT json) SELECT * FROM {credits}"
     )
     largest = max(rows_of_operators(json.loads(plan)))
     assert EVENTS <= largest <= 4 * MAX_TOUCHES * EVENTS

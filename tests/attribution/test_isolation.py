@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adsbpc.campaign import attribute
 from adsbpc.engines import Engine
 from tests.attribution.test_engines_agree import MODELS, crowd, worlds
 from tests.conftest import open_test_engine
 from tests.effort import examples
-from tests.worlds import World, credits_on
+from tests.worlds import World
 
 # Credits, contributions and quarantine: everything that carries a user.
 TABLES = {
     "credits": "user_id, conversion_number, conversion_id, slot, time_us, publisher_id,"
     " publisher_index, credit_units",
-    "clean_conversions": "user_id, conversion_number, conversion_id, slot, time_us",
+    "conversions": "user_id, conversion_number, conversion_id, slot, time_us",
     "quarantine": "user_id, source, reason, event_id",
 }
 
 
-def rows_of_others(world: World, engine: Engine, directory: Path, left_out: str) -> list[object]:
-    credits_on(engine, world.write(directory))
-    return [
-        sorted(
-            (r for r in engine.rows("others", f"SELECT {columns} FROM {name}") if r[0] != left_out),
-            key=repr,
-        )
-        for name, columns in TABLES.items()
-    ]
+def rows_of_others(
+    world: World, engine: Engine, directory: Path, left_out: str
+) -> list[list[tuple[Any, ...]]]:
+    attributed = attribute(world.write(directory), engine)
+    events = attributed.events
+    relations = (attributed.credits, events.conversions, events.quarantine)
+    found = []
+    for columns, relation in zip(TABLES.values(), relations, strict=True):
+        rows = engine.rows("others", f"SELECT {columns} FROM {relation}")
+        found.append(sorted((row for row in rows if row[0] != left_out), key=repr))
+    return found
 
 
 @given(data=st.data(), world=worlds())

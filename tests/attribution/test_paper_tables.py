@@ -57,14 +57,15 @@ TABLE_5: dict[str, dict[tuple[str, str], float]] = {
 
 def test_the_join_is_table_4(engine: Engine, tmp_path: Path) -> None:
     world = World(IMPRESSIONS, CONVERSIONS)
-    attribute(world.write(tmp_path), engine)
-    touches = Journeys(30 * 86_400 * SECOND, 0, 50).touches_sql(whole_journey=True)
+    events = attribute(world.write(tmp_path), engine).events
+    touches = Journeys(30 * 86_400 * SECOND, 0, 50).touches_sql(events, whole_journey=True)
     found = engine.rows(
         "join",
         f"""WITH {touches}
         SELECT c.user_id, p.publisher_id, c.conversion_id, t.time_us, c.time_us
-        FROM touches AS t JOIN clean_conversions AS c ON c.conversion_key = t.conversion_key
-        JOIN publishers AS p ON p.publisher_number = t.publisher_number""",
+        FROM touches AS t
+        JOIN {events.conversions} AS c ON c.conversion_key = t.conversion_key
+        JOIN {events.publishers} AS p ON p.publisher_number = t.publisher_number""",
     )
     seconds = [
         (u, p, c, (i - MIDNIGHT) // SECOND, (t - MIDNIGHT) // SECOND) for u, p, c, i, t in found

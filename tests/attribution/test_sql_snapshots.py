@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 import sqlglot
@@ -29,6 +30,8 @@ from adsbpc.attribution import (
 )
 from adsbpc.attribution.counts import Coalitions, Pairs, Transitions
 from adsbpc.attribution.fitted import CoalitionUnits, LogisticEffects
+from adsbpc.engines import Engine, Relation
+from adsbpc.events import EventTables
 from tests.attribution.fits import any_fit, names
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -60,6 +63,25 @@ SETS: dict[str, CountSet] = {
 WHOLE = ("last_touch", "uniform")
 STARTS_AT = 1_774_566_000_000_000
 
+# Rows by names that are easy to read, on no engine.
+EVENTS = EventTables(
+    engine=cast("Engine", None),
+    conversions=Relation("clean_conversions"),
+    impressions=Relation("clean_impressions"),
+    publishers=Relation("publisher_names"),
+    quarantine=Relation("quarantine"),
+    publisher_count=20,
+    text_users=True,
+)
+
+
+def named(model: AttributionModel) -> dict[str, Relation]:
+    return {name: Relation(f"{name}_table") for name in model.tables()}
+
+
+def text_of(model: AttributionModel) -> str:
+    return credits_sql(model, JOURNEYS, EVENTS, named(model))
+
 
 def compare(name: str, text: str) -> None:
     path = SNAPSHOTS / name
@@ -71,18 +93,19 @@ def compare(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_the_text_of_each_model(name: str) -> None:
     model = MODELS[name]
-    text = credits_sql(model, JOURNEYS, publisher_count=20)
+    text = text_of(model)
     if name not in WHOLE:
-        own = model.shares_sql(20)
+        own = model.shares_sql(EVENTS, named(model))
         if isinstance(model, FittedModel) and name != "publisher_weights":
-            own = model.units_sql()
+            own = model.units_sql(named(model))
         assert own in text
         text = own
     compare(f"{name}.sql", text + "\n")
 
 
 def cells_text(counts: CountSet) -> str:
-    return f"WITH {fit_cells_sql(counts, JOURNEYS)}\nSELECT * FROM all_cells"
+    steps = fit_cells_sql(counts, JOURNEYS, EVENTS, Relation("fit_users"))
+    return f"WITH {steps}\nSELECT * FROM all_cells"
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
@@ -96,17 +119,15 @@ def test_the_text_of_each_set_of_counts(name: str) -> None:
 
 @pytest.mark.parametrize("holdout", [False, True])
 def test_the_text_of_users_to_count(holdout: bool) -> None:
-    text = fit_users_sql(Pairs(4, holdout=holdout), JOURNEYS, STARTS_AT)
+    held_out = Relation("holdout_users") if holdout else None
+    text = fit_users_sql(JOURNEYS, STARTS_AT, EVENTS, held_out)
     compare(f"fit_users{'.holdout' if holdout else ''}.sql", text + "\n")
 
 
 def test_a_text_does_not_depend_on_what_was_fitted() -> None:
     """Parameters stand in tables, but for the intercept of the logistic model."""
     for model in ("markov", "probabilistic", "shapley", "shapley_ordered"):
-        one, other = (
-            credits_sql(fitted_model(any_fit(model, 1, names(4), seed)), JOURNEYS, 20)
-            for seed in (1, 2)
-        )
+        one, other = (text_of(fitted_model(any_fit(model, 1, names(4), seed))) for seed in (1, 2))
         assert one == other
 
 
@@ -115,7 +136,7 @@ DIALECTS = ["bigquery", "postgres", "redshift", "snowflake", "trino"]
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_other_dialects_can_be_written(dialect: str) -> None:
-    text = credits_sql(Uniform(), JOURNEYS, publisher_count=20)
+    text = text_of(Uniform())
     (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)
     compare(f"uniform.{dialect}.sql", translated + "\n")
     assert sqlglot.parse_one(translated, read=dialect).find_all(sqlglot.exp.CTE)
@@ -124,9 +145,9 @@ def test_other_dialects_can_be_written(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_texts_of_fits_can_be_written_in_other_dialects(dialect: str) -> None:
     texts = [
-        *(credits_sql(model, JOURNEYS, publisher_count=20) for model in MODELS.values()),
+        *(text_of(model) for model in MODELS.values()),
         *(cells_text(counts) for counts in SETS.values()),
-        fit_users_sql(Pairs(4, holdout=True), JOURNEYS, STARTS_AT),
+        fit_users_sql(JOURNEYS, STARTS_AT, EVENTS, Relation("holdout_users")),
     ]
     for text in texts:
         (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect)
@@ -141,7 +162,7 @@ def test_texts_of_fits_can_be_written_in_other_dialects(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 def test_every_step_has_a_name(name: str, dialect: str) -> None:
     """Both engines' grammars read the same text, and every sub-query of a step is a CTE."""
-    text = credits_sql(MODELS[name], JOURNEYS, publisher_count=20)
+    text = text_of(MODELS[name])
     steps = [cte.alias for cte in sqlglot.parse_one(text, read=dialect).find_all(sqlglot.exp.CTE)]
     assert steps[0] == "busy_users"
     assert {"light_touches", "busy_candidates", "touches", "shares"} <= set(steps)

@@ -126,8 +126,8 @@ def test_credits_follow_from_the_released_parameters(engine_name: str, tmp_path:
     spec, fit = load_spec(file), fit_in(file)
     engine = open_engine(engine_name, SPARK_OPTIONS if engine_name == "spark" else {})
     try:
-        attribute(spec, engine, 4, fit)
-        found = engine.rows("credits", "SELECT user_id, publisher_id, credit_units FROM credits")
+        credits = attribute(spec, engine, 4, fit).credits
+        found = engine.rows("credits", f"SELECT user_id, publisher_id, credit_units FROM {credits}")
     finally:
         engine.close()
     events = {
@@ -157,15 +157,15 @@ def test_all_slots_together_are_the_slots_one_by_one(tmp_path: Path) -> None:
     file = with_fit(tmp_path, "incremental_value", fit=f'{OWN}\nfallback = "last_touch"')
     Campaign.load(file).release()
     spec, fit = load_spec(file), Campaign.load(file).fit()
-    columns = "SELECT user_id, slot, publisher_id, credit_units FROM credits"
+    columns = "SELECT user_id, slot, publisher_id, credit_units FROM"
     engine = open_engine("duckdb", {})
     try:
-        attribute(spec, engine, None, fit)
-        together = sorted(engine.rows("credits", columns))
+        credits = attribute(spec, engine, None, fit).credits
+        together = sorted(engine.rows("credits", f"{columns} {credits}"))
         apart = []
         for slot in range(1, 6):
-            attribute(spec, engine, slot, fit)
-            apart += engine.rows("credits", columns)
+            credits = attribute(spec, engine, slot, fit).credits
+            apart += engine.rows("credits", f"{columns} {credits}")
     finally:
         engine.close()
     assert together == sorted(apart)

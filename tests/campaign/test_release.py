@@ -315,8 +315,7 @@ def test_the_same_totals_before_noise_on_duckdb_and_spark(tmp_path: Path) -> Non
         engine = open_test_engine(name)
         found[name] = []
         for slot in (2, 3):
-            attribute(spec, engine, slot)
-            with contributed(spec, engine) as contributions:
+            with contributed(attribute(spec, engine, slot)) as contributions:
                 found[name] += [
                     contributions.totals(slot, bound).tolist() for bound in (None, UNIT, 2 * UNIT)
                 ]

@@ -139,8 +139,8 @@ def die_after_writing(file: Path, slot: int, name: str) -> None:
     """Release a slot and be killed when one of its books has been written."""
     write = DuckDBEngine.write_parquet
 
-    def write_and_die(self: DuckDBEngine, step: str, sql: str, path: Path) -> None:
-        write(self, step, sql, path)
+    def write_and_die(self: DuckDBEngine, what: str, sql: str, path: Path) -> None:
+        write(self, what, sql, path)
         if path.name == name:
             os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(60)

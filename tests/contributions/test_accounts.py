@@ -22,7 +22,7 @@ from adsbpc.contributions import (
 )
 from adsbpc.contributions.engine_accounts import CELLS, CUT, NAMES, USERS
 from adsbpc.contributions.reference import ReferenceAccounts, Row
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
@@ -77,12 +77,12 @@ def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[l
     return found
 
 
-def rows_table(engine: Engine, rows: Sequence[Row]) -> None:
+def rows_table(engine: Engine, rows: Sequence[Row]) -> Relation:
     values = ", ".join(
         f"('{r.user}', {r.slot}, {r.cell}, CAST({r.weight} AS BIGINT))" for r in rows
     )
     nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
-    engine.table(
+    return engine.table(
         "asked_rows",
         f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, cell_index, weight)",
     )
@@ -92,16 +92,15 @@ def run_on_engine(
     engine: Engine, rows: Sequence[Row], chosen: Sequence[int], folder: Path
 ) -> list[list[int]]:
     """A new object a slot, as in releases: all that lasts is in the files."""
-    rows_table(engine, rows)
+    asked = rows_table(engine, rows)
     found, earlier = [], tuple[Path, ...]()
     for slot, multiplier in enumerate(chosen, start=1):
         new = folder / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
+        accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books(earlier, new))
         terms = terms_of(slot, multiplier)
         found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
         found.append(accounts.admit(terms))
-        accounts.close()
         earlier += (new,)
     return found
 
@@ -191,27 +190,29 @@ def test_removing_a_user_leaves_all_other_books_as_they_were(
 
 def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:
     slots = [folder / str(slot) for slot in range(1, SLOTS + 1)]
-    for view, file, columns in (
-        ("names_read", NAMES, ["user_id", "number"]),
-        ("cells_read", CELLS, ["slot", "cell", "asked", "moved"]),
-        ("cut_read", CUT, ["slot", "number", "moved", "charge_high", "charge_low"]),
-    ):
-        engine.read_files(view, "parquet", [str(slot / file) for slot in slots], None, columns)
-    engine.read_files(
-        "users_read", "parquet", [str(slots[-1] / USERS)], None,
+    names, cells, cut = (
+        engine.read_files("books", "parquet", [str(slot / file) for slot in slots], None, columns)
+        for file, columns in (
+            (NAMES, ["user_id", "number"]),
+            (CELLS, ["slot", "cell", "asked", "moved"]),
+            (CUT, ["slot", "number", "moved", "charge_high", "charge_low"]),
+        )
+    )
+    users = engine.read_files(
+        "users", "parquet", [str(slots[-1] / USERS)], None,
         ["number", "need_high", "need_low", "spent_high", "spent_low"],
     )  # fmt: skip
     found = engine.rows(
         "books",
-        """
+        f"""
 SELECT user_id, 'cell', slot, cell % 4096, asked, moved, 0
-FROM cells_read JOIN names_read ON number = whole_div(cell, 4096)
+FROM {cells} JOIN {names} ON number = whole_div(cell, 4096)
 UNION ALL
 SELECT user_id, 'cut', slot, charge_high, charge_low, moved, 0
-FROM cut_read JOIN names_read ON names_read.number = cut_read.number
+FROM {cut} AS cut JOIN {names} AS names ON names.number = cut.number
 UNION ALL
 SELECT user_id, 'user', need_high, need_low, spent_high, spent_low, 0
-FROM users_read JOIN names_read ON names_read.number = users_read.number""",
+FROM {users} AS users JOIN {names} AS names ON names.number = users.number""",
     )
     return {tuple(row) for row in found}
 
@@ -235,8 +236,8 @@ def test_slots_in_another_order_are_refused() -> None:
 
 @pytest.mark.every_change
 def test_books_of_another_slot_are_refused(engine: Engine, tmp_path: Path) -> None:
-    rows_table(engine, [Row("a", 1, 0, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
+    asked = rows_table(engine, [Row("a", 1, 0, UNIT)])
+    accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books((), tmp_path))
     with pytest.raises(ContributionError, match=r"slot 3.*books of slot 1"):
         accounts.admit(terms_of(3, 5))
 
@@ -246,19 +247,18 @@ def test_ids_are_texts_whatever_they_come_as(engine: Engine, tmp_path: Path) -> 
     earlier: tuple[Path, ...] = ()
     for slot, ids in ((1, ("'007'", "'7'")), (2, ("CAST(7 AS BIGINT)",))):
         values = ", ".join(f"({name}, {slot}, 0, CAST({UNIT} AS BIGINT))" for name in ids)
-        engine.table(
+        asked = engine.table(
             "asked_rows",
             f"SELECT * FROM (VALUES {values}) AS t (user_id, slot, cell_index, weight)",
         )
         new = tmp_path / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
+        accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books(earlier, new))
         assert accounts.admit(terms_of(slot, 100))[0] == len(ids) * UNIT
-        accounts.close()
         earlier += (new,)
-    engine.read_files("names_read", "parquet", [str(each / NAMES) for each in earlier], None,
-                      ["user_id"])  # fmt: skip
-    found = engine.rows("names", "SELECT user_id FROM names_read")
+    paths = [str(each / NAMES) for each in earlier]
+    names = engine.read_files("names", "parquet", paths, None, ["user_id"])
+    found = engine.rows("names", f"SELECT user_id FROM {names}")
     assert sorted(found) == [("007",), ("7",)]
 
 
@@ -272,7 +272,7 @@ def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
     rows = [Row("wide", slot, place, 2**36) for slot in (1, 2) for place in range(4095)]
     rows += [Row("one", slot, 7, 2**40) for slot in (1, 2)]
     reference = ReferenceAccounts(rows, 2, many)
-    rows_table(engine, rows)
+    asked = rows_table(engine, rows)
     earlier: tuple[Path, ...] = ()
     for slot, multiplier in ((1, 2**20), (2, 1)):
         new = tmp_path / str(slot)
@@ -282,29 +282,28 @@ def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
             tuple(map(int, strategy.gram[slot - 1, :slot])),
             multiplier, max(1, multiplier // 16), limit * 19 // 20, limit // 20,
         )  # fmt: skip
-        accounts = EngineAccounts(engine, "asked_rows", 2, many, Books(earlier, new))
+        accounts = EngineAccounts(engine, asked, 2, many, Books(earlier, new))
         assert accounts.admit(terms) == reference.admit(terms)
-        accounts.close()
         earlier += (new,)
     engine.close()
 
 
 def test_cells_outside_the_layout_are_refused(engine: Engine, tmp_path: Path) -> None:
-    rows_table(engine, [Row("a", 1, 3, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
+    asked = rows_table(engine, [Row("a", 1, 3, UNIT)])
+    accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books((), tmp_path))
     with pytest.raises(ContributionError, match="cell_index = 3"):
         accounts.admit(terms_of(1, 5))
-    rows_table(engine, [Row("a", 1, -1, UNIT), Row("a", 1, 1, UNIT)])
-    accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books((), tmp_path))
+    asked = rows_table(engine, [Row("a", 1, -1, UNIT), Row("a", 1, 1, UNIT)])
+    accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books((), tmp_path))
     with pytest.raises(ContributionError, match="cell_index = -1"):
         accounts.admit(terms_of(1, 5))
     many = Layout(("publisher",), tuple(str(k) for k in range(4096)))
     with pytest.raises(ContributionError, match="4096 cells"):
-        EngineAccounts(engine, "asked_rows", SLOTS, many, Books((), tmp_path))
+        EngineAccounts(engine, asked, SLOTS, many, Books((), tmp_path))
 
 
 def test_integer_user_ids_work_too(engine: Engine, tmp_path: Path) -> None:
-    engine.table(
+    asked = engine.table(
         "asked_rows",
         "SELECT * FROM (VALUES (CAST(7 AS BIGINT), 1, 0, CAST(720720 AS BIGINT)))"
         " AS t (user_id, slot, cell_index, weight)",
@@ -313,9 +312,8 @@ def test_integer_user_ids_work_too(engine: Engine, tmp_path: Path) -> None:
     for slot, expected in ((1, UNIT), (2, 0)):
         new = tmp_path / str(slot)
         new.mkdir()
-        accounts = EngineAccounts(engine, "asked_rows", SLOTS, LAYOUT, Books(earlier, new))
+        accounts = EngineAccounts(engine, asked, SLOTS, LAYOUT, Books(earlier, new))
         assert accounts.admit(terms_of(slot, 100)) == [expected, 0, 0, 0]
-        accounts.close()
         earlier += (new,)
 
 

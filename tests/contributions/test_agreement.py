@@ -16,7 +16,7 @@ from adsbpc.contributions import (
     reference,
 )
 from adsbpc.contributions.reference import Row
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
@@ -50,20 +50,23 @@ def arrays(rows: list[Row]) -> ArrayContributions:
 
 
 def on_engine(engine: Engine, rows: list[Row]) -> EngineContributions:
+    return EngineContributions(engine, made(engine, rows), SLOTS, LAYOUT)
+
+
+def made(engine: Engine, rows: list[Row]) -> Relation:
     """Rows of a user in the order of the list: their position stands for the time."""
     values = ", ".join(
         f"('{r.user}', {r.slot}, {1_000 + k // 2}, {k}, {r.cell}, {r.weight})"
         for k, r in enumerate(rows)
     )
     nothing = "('a', 1, 1, 1, 0, 1)"
-    engine.table(
+    return engine.table(
         "made",
         "SELECT user_id, slot, time_us, conversion_number, cell_index,"
         " CAST(weight AS BIGINT) AS weight"
         f" FROM (VALUES {values or nothing}) AS made(user_id, slot, time_us,"
         " conversion_number, cell_index, weight)" + ("" if rows else " WHERE FALSE"),
     )
-    return EngineContributions(engine, "made", SLOTS, LAYOUT)
 
 
 def check_all(found: Contributions, rows: list[Row], bound: int, edges: list[int]) -> None:
@@ -139,8 +142,8 @@ def test_the_first_conversions_are_kept_and_the_crossing_one_in_part() -> None:
 @pytest.mark.every_change
 def test_two_campaigns_on_one_engine_keep_their_caps(engine: Engine) -> None:
     """Each keeps its own sums: another slot of another campaign must not lift a bound."""
-    one = on_engine(engine, [Row("a", 1, 0, 100), Row("b", 2, 0, 1)])
-    other = EngineContributions(engine, "made", SLOTS, LAYOUT)
+    rows = made(engine, [Row("a", 1, 0, 100), Row("b", 2, 0, 1)])
+    one, other = (EngineContributions(engine, rows, SLOTS, LAYOUT) for _ in range(2))
     assert one.totals(1, 10).tolist() == [10, 0, 0]
     assert other.totals(2, 10).tolist() == [1, 0, 0]
     assert one.totals(1, 10).tolist() == [10, 0, 0]

@@ -4,7 +4,7 @@ and on engines."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import ClassVar
 
@@ -17,8 +17,9 @@ from adsbpc.attribution import CountSet, Journeys
 from adsbpc.attribution.counts import Coalitions, Pairs, Transitions
 from adsbpc.attribution.fit_reference import cells_of
 from adsbpc.contributions.fit_counts import engine_counts, plain_counts
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
+from adsbpc.events import EventTables
 from adsbpc.privacy import COUNT_UNITS, full_weight, user_weight
 
 WHOLE = COUNT_UNITS**2
@@ -114,6 +115,7 @@ class MadeUp(CountSet):
     """Cells that stand in a table, whatever the events are."""
 
     name: ClassVar[str] = "made-up"
+    made: Relation | None = None
 
     def _cells(self) -> Iterator[int]:
         return iter(range(self.players))
@@ -123,25 +125,28 @@ class MadeUp(CountSet):
         return 5
 
     def steps_sql(self) -> str:
-        return "fit_cells AS (SELECT user_key, cell, amount FROM made_cells)"
+        return f"fit_cells AS (SELECT user_key, cell, amount FROM {self.made})"
 
 
 def counts_of(engine: Engine, counts: MadeUp, users: list[dict[int, int]]) -> list[int]:
     """What an engine makes of users without any events whose cells are given."""
     moment = "CAST(0 AS BIGINT) AS time_us"
-    engine.table("clean_conversions", f"SELECT '' AS user_id, {moment} WHERE FALSE")
-    engine.table(
-        "clean_impressions",
+    conversions = engine.table("conversions", f"SELECT '' AS user_id, {moment} WHERE FALSE")
+    impressions = engine.table(
+        "impressions",
         f"SELECT '' AS user_id, {moment}, TRUE AS is_click, 0 AS publisher_number,"
         " 0 AS touch_order WHERE FALSE",
     )
-    engine.table("publishers", "SELECT 0 AS publisher_number, 0 AS publisher_index WHERE FALSE")
+    publishers = engine.table(
+        "publishers", "SELECT 0 AS publisher_number, 0 AS publisher_index WHERE FALSE"
+    )
     rows = [
         (key, cell, amount) for key, cells in enumerate(users) for cell, amount in cells.items()
     ]
     keys, cells, amounts = zip(*rows, strict=True)
-    engine.numbers("made_cells", {"user_key": keys, "cell": cells, "amount": amounts})
-    found = engine_counts(engine, counts, Journeys(1, 1, 1), starts_at=0)
+    made = engine.numbers("made", {"user_key": keys, "cell": cells, "amount": amounts})
+    events = EventTables(engine, conversions, impressions, publishers, conversions, 0, True)
+    found = engine_counts(events, replace(counts, made=made), Journeys(1, 1, 1), starts_at=0)
     return [int(total) for total in found]
 
 

@@ -29,16 +29,16 @@ def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path
         attribution={"model": "uniform"},
     )
     spec = world.write(tmp_path)
-    attribute(spec, engine)
+    attributed = attribute(spec, engine)
     slot = spec.grid.slot_of(NOON)
     assert slot is not None
-    with contributed(spec, engine) as contributions:
+    with contributed(attributed) as contributions:
         assert contributions.layout.cells == ("P-1", "P-2", "other")
         assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
     rows = engine.rows(
         "rows",
         "SELECT cell_index, weight FROM"
-        f" ({contributions_sql(spec, 'credits')}) AS made ORDER BY cell_index",
+        f" ({contributions_sql(spec, attributed.credits)}) AS made ORDER BY cell_index",
     )
     assert rows == [(0, UNIT // 5), (1, UNIT // 5), (2, 3 * UNIT // 5)]
 
@@ -61,13 +61,13 @@ def value_spec(cap: float) -> CampaignSpec:
 
 
 def weight_of(engine: Engine, units: int, value: float, cap: float) -> int:
-    engine.table(
+    credits = engine.table(
         "credits",
         "SELECT 'u' AS user_id, 1 AS slot, CAST(1 AS BIGINT) AS time_us,"
         " CAST(1 AS BIGINT) AS conversion_number, 0 AS publisher_index,"
         f" CAST({value!r} AS DOUBLE) AS value, CAST({units} AS BIGINT) AS credit_units",
     )
-    rows = engine.rows("weights", contributions_sql(value_spec(cap), "credits"))
+    rows = engine.rows("weights", contributions_sql(value_spec(cap), credits))
     return int(rows[0][-1]) if rows else 0
 
 

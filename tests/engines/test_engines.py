@@ -72,13 +72,28 @@ def test_a_failure_at_run_time_is_told_too(engine: Engine) -> None:
 
 
 def test_tables_get_unique_keys_that_stay(engine: Engine) -> None:
-    engine.table("keyed", "SELECT * FROM (VALUES ('a'), ('b'), ('c')) AS v(name)", row_key="k")
-    first = engine.rows("keys", "SELECT k, name FROM keyed ORDER BY name")
+    keyed = engine.table(
+        "keyed", "SELECT * FROM (VALUES ('a'), ('b'), ('c')) AS v(name)", row_key="k"
+    )
+    first = engine.rows("keys", f"SELECT k, name FROM {keyed} ORDER BY name")
     assert len({key for key, _ in first}) == 3
-    assert first == engine.rows("keys", "SELECT k, name FROM keyed ORDER BY name")
-    engine.drop("keyed")
+    assert first == engine.rows("keys", f"SELECT k, name FROM {keyed} ORDER BY name")
+    engine.drop(keyed)
     with pytest.raises(EngineError):
-        engine.rows("keys", "SELECT * FROM keyed")
+        engine.rows("keys", f"SELECT * FROM {keyed}")
+
+
+def test_rows_of_one_name_do_not_meet_and_are_gone_at_the_end(engine: Engine) -> None:
+    outer = engine.table("made", "SELECT 1 AS n")
+    with engine.scratch():
+        inner = engine.numbers("made", {"n": [2]})
+        both = f"SELECT (SELECT n FROM {outer}), (SELECT n FROM {inner})"
+        assert engine.rows("both", both) == [(1, 2)]
+        with pytest.raises(EngineError, match="doomed"):
+            engine.table("doomed", "SELECT * FROM nowhere")
+    assert engine.rows("outer", f"SELECT n FROM {outer}") == [(1,)]
+    with pytest.raises(EngineError):
+        engine.rows("inner", f"SELECT n FROM {inner}")
 
 
 def test_parquet_is_written_whole_or_not_at_all(engine: Engine, tmp_path: Path) -> None:

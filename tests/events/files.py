@@ -68,6 +68,5 @@ def write_both(
 def counts(engine: Engine, spec: CampaignSpec) -> tuple[EventTables, int, int]:
     """Read events; also how many good impressions and conversions there are."""
     events = read_events(spec, engine)
-    ((impressions,),) = engine.rows("impressions", "SELECT count(*) FROM clean_impressions")
-    ((conversions,),) = engine.rows("conversions", "SELECT count(*) FROM clean_conversions")
-    return events, impressions, conversions
+    ((impressions,),) = engine.rows("impressions", f"SELECT count(*) FROM {events.impressions}")
+    return events, impressions, events.conversion_count()

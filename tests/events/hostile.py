@@ -139,6 +139,6 @@ def write_parquet(
 
 def contributions_of_others(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
     """What the mechanism will see of everybody but one."""
-    attribute(spec, engine)
-    found = engine.rows("contributions", contributions_sql(spec, "credits"))
+    credits = attribute(spec, engine).credits
+    found = engine.rows("contributions", contributions_sql(spec, credits))
     return sorted(row for row in found if row[0] in OTHERS)

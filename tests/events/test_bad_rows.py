@@ -113,9 +113,9 @@ def test_two_users_who_repeat_the_same_event_id(engine: Engine, tmp_path: Path) 
         {**IMPRESSION, "event_id": "1", "user_id": user} for user in ("u1", "u2", "u1", "u2")
     ]
     write_both(tmp_path, impressions=touches, conversions=rows)
-    _, impressions, conversions = counts(engine, spec_of(tmp_path))
+    events, impressions, conversions = counts(engine, spec_of(tmp_path))
     assert (impressions, conversions) == (2, 2)
-    for table in ("clean_impressions", "clean_conversions"):
+    for table in (events.impressions, events.conversions):
         found = engine.rows("users", f"SELECT user_id FROM {table} ORDER BY user_id")
         assert found == [("u1",), ("u2",)]
 
@@ -127,9 +127,9 @@ def test_the_first_to_arrive_is_kept(engine: Engine, tmp_path: Path) -> None:
     # The repeat happened "earlier", and stands first in the file.
     again["timestamp"] = NOON - timedelta(days=1)
     write_both(tmp_path, conversions=[again, first])
-    _, _, good = counts(engine, spec_of(tmp_path))
+    events, _, good = counts(engine, spec_of(tmp_path))
     assert good == 1
-    assert engine.rows("kept", "SELECT value, slot FROM clean_conversions") == [(1.0, 2)]
+    assert engine.rows("kept", f"SELECT value, slot FROM {events.conversions}") == [(1.0, 2)]
 
 
 def test_repeated_impressions(engine: Engine, tmp_path: Path) -> None:
@@ -173,8 +173,10 @@ def test_a_conversion_belongs_to_the_slot_in_which_it_arrives(
         for d in (0, 1, 5)
     ]
     write_both(tmp_path, conversions=rows)
-    counts(engine, spec_of(tmp_path))
-    found = engine.rows("slots", "SELECT conversion_id, slot FROM clean_conversions ORDER BY slot")
+    events, _, _ = counts(engine, spec_of(tmp_path))
+    found = engine.rows(
+        "slots", f"SELECT conversion_id, slot FROM {events.conversions} ORDER BY slot"
+    )
     assert found == [("c0", 2), ("c1", 3), ("c5", 7)]
 
 
@@ -214,8 +216,8 @@ def test_each_timestamp_says_for_itself_whether_it_has_a_zone(
     """One row without a zone among others neither stops them nor changes what they mean."""
     times = ["2026-03-02T12:00:00Z", "2026-03-02T12:00:00", "2026-03-02T12:00:00+01:00"]
     write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": t} for t in times])
-    counts(engine, spec_of(tmp_path, timezone="America/New_York"))
-    found = engine.rows("hours", "SELECT time_us FROM clean_impressions ORDER BY time_us")
+    events, _, _ = counts(engine, spec_of(tmp_path, timezone="America/New_York"))
+    found = engine.rows("hours", f"SELECT time_us FROM {events.impressions} ORDER BY time_us")
     hours = [(moment - int(NOON.timestamp() * 1e6)) / 3.6e9 for (moment,) in found]
     assert hours == [-1.0, 0.0, 5.0]
 
@@ -339,5 +341,5 @@ def test_very_many_publishers_stop_nobody(
         for k in range(9)
     ]
     write_both(tmp_path, impressions=rows)
-    attribute(spec_of(tmp_path), engine)
-    assert engine.rows("credits", "SELECT publisher_id FROM credits") == [("P-8",)]
+    credits = attribute(spec_of(tmp_path), engine).credits
+    assert engine.rows("credits", f"SELECT publisher_id FROM {credits}") == [("P-8",)]

@@ -43,8 +43,8 @@ def test_a_missing_impression_column(column: str, engine: Engine, tmp_path: Path
 def test_a_missing_kind_can_be_declared(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path, impressions=[lacking(IMPRESSION, "kind")])
     assert 'impression_kind = "click"' in refusal(duckdb_engine, spec_of(tmp_path)).to_do
-    read_events(spec_of(tmp_path, impression_kind="click"), duckdb_engine)
-    assert duckdb_engine.rows("kind", "SELECT is_click FROM clean_impressions") == [(True,)]
+    events = read_events(spec_of(tmp_path, impression_kind="click"), duckdb_engine)
+    assert duckdb_engine.rows("kind", f"SELECT is_click FROM {events.impressions}") == [(True,)]
 
 
 @pytest.mark.parametrize("column", sorted(CONVERSION))
@@ -103,8 +103,8 @@ def test_integer_timestamps_must_be_declared(engine: Engine, tmp_path: Path) -> 
     write_both(tmp_path, impressions=[{**IMPRESSION, "timestamp": 1_772_449_200}])
     error = refusal(engine, spec_of(tmp_path))
     assert "epoch_seconds" in error.to_do
-    read_events(spec_of(tmp_path, timestamps="epoch_seconds"), engine)
-    found = engine.rows("time", "SELECT time_us FROM clean_impressions")
+    events = read_events(spec_of(tmp_path, timestamps="epoch_seconds"), engine)
+    found = engine.rows("time", f"SELECT time_us FROM {events.impressions}")
     assert found == [(1_772_449_200_000_000,)]
 
 

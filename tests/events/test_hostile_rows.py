@@ -178,7 +178,7 @@ def test_a_declared_dialect(engine: Engine, tmp_path: Path) -> None:
     spec = spec_of(tmp_path, **CSV, csv={"delimiter": ";", "quote": "'"})
     events, impressions, conversions = counts(engine, spec)
     assert (impressions, conversions, events.quarantined()) == (1, 1, {})
-    assert engine.rows("user", "SELECT user_id FROM clean_conversions") == [("u;1",)]
+    assert engine.rows("user", f"SELECT user_id FROM {events.conversions}") == [("u;1",)]
 
 
 @pytest.mark.parametrize(
@@ -273,9 +273,9 @@ def test_spark_reads_lines_as_everybody_does(tmp_path: Path) -> None:
     expected = rows_of(pa.array(lines, pa.binary()), header, CsvDialect(), wanted)
     engine = open_test_engine("spark")
     try:
-        engine.read_files("lines", CsvDialect(), [str(tmp_path / "c.csv")], None, wanted)
+        rows = engine.read_files("lines", CsvDialect(), [str(tmp_path / "c.csv")], None, wanted)
         found = engine.rows(
-            "lines", f'SELECT user_id, "timestamp", note, "{UNREADABLE}" FROM lines'
+            "lines", f'SELECT user_id, "timestamp", note, "{UNREADABLE}" FROM {rows}'
         )
     finally:
         engine.close()

@@ -42,8 +42,9 @@ def test_the_listed_files_are_read(engine: Engine, tmp_path: Path) -> None:
     write(tmp_path / "conversions.parquet", [CONVERSION])
     (tmp_path / "events.files").write_text("".join(f"{file}\n" for file in files))
     spec = spec_of(tmp_path, impressions="events.files")
-    assert counts(engine, spec)[1:] == (2, 1)
-    clicks = engine.rows("clicks", "SELECT DISTINCT is_click FROM clean_impressions")
+    events, *good = counts(engine, spec)
+    assert good == [2, 1]
+    clicks = engine.rows("clicks", f"SELECT DISTINCT is_click FROM {events.impressions}")
     assert [tuple(row) for row in clicks] == [(True,)]
     assert source_files(spec) == {*files, tmp_path / "conversions.parquet"}
 

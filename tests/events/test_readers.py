@@ -31,11 +31,11 @@ ROWS = [
 
 
 def impressions(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
-    read_events(spec, engine)
+    events = read_events(spec, engine)
     return sorted(
         engine.rows(
             "impressions",
-            "SELECT user_id, publisher_id, is_click FROM clean_impressions AS i"
+            f"SELECT user_id, publisher_id, is_click FROM {events.impressions} AS i"
             " JOIN publishers AS p ON p.publisher_number = i.publisher_number",
         )
     )
@@ -92,8 +92,8 @@ def test_a_table_of_spark(tmp_path: Path) -> None:
     write_both(tmp_path, impressions=ROWS)
     engine = open_test_engine("spark")
     try:
-        engine.view("shown", f"SELECT * FROM parquet.`{tmp_path}/impressions.parquet`")
-        assert impressions(engine, spec_of(tmp_path, impressions="shown")) == EXPECTED
+        shown = engine.table("shown", f"SELECT * FROM parquet.`{tmp_path}/impressions.parquet`")
+        assert impressions(engine, spec_of(tmp_path, impressions=str(shown))) == EXPECTED
     finally:
         engine.close()
 
@@ -115,8 +115,8 @@ def test_the_session_zone_cannot_be_changed(tmp_path: Path) -> None:
     write_both(tmp_path)
     engine = open_engine("duckdb", {"TimeZone": "America/New_York"})
     try:
-        read_events(spec_of(tmp_path), engine)
-        ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
+        events = read_events(spec_of(tmp_path), engine)
+        ((micros,),) = engine.rows("moment", f"SELECT time_us FROM {events.impressions}")
         assert micros == NOON.timestamp() * 1_000_000
     finally:
         engine.close()
@@ -173,8 +173,8 @@ def test_int96_timestamps_are_instants(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     table = pa.Table.from_pylist([IMPRESSION])
     pq.write_table(table, tmp_path / "impressions.parquet", use_deprecated_int96_timestamps=True)
-    read_events(spec_of(tmp_path, timezone="America/New_York"), engine)
-    ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
+    events = read_events(spec_of(tmp_path, timezone="America/New_York"), engine)
+    ((micros,),) = engine.rows("moment", f"SELECT time_us FROM {events.impressions}")
     assert micros == NOON.timestamp() * 1_000_000
 
 
@@ -182,8 +182,8 @@ def test_nanoseconds_on_duckdb(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     for zone in ("UTC", None):
         write(tmp_path / "impressions.parquet", [IMPRESSION], timestamp=pa.timestamp("ns", zone))
-        read_events(spec_of(tmp_path), duckdb_engine)
-        ((micros,),) = duckdb_engine.rows("moment", "SELECT time_us FROM clean_impressions")
+        events = read_events(spec_of(tmp_path), duckdb_engine)
+        ((micros,),) = duckdb_engine.rows("moment", f"SELECT time_us FROM {events.impressions}")
         assert micros == NOON.timestamp() * 1_000_000
 
 
@@ -262,6 +262,6 @@ def test_every_way_to_write_an_instant_on_spark(tmp_path: Path) -> None:
 def read_moment(value: object, zone: str | None, engine: Engine, directory: Path) -> datetime:
     write(directory / "impressions.parquet", [{**IMPRESSION, "timestamp": value}])
     write(directory / "conversions.parquet", [CONVERSION])
-    read_events(spec_of(directory, timezone=zone), engine)
-    ((micros,),) = engine.rows("moment", "SELECT time_us FROM clean_impressions")
+    events = read_events(spec_of(directory, timezone=zone), engine)
+    ((micros,),) = engine.rows("moment", f"SELECT time_us FROM {events.impressions}")
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)

@@ -10,24 +10,27 @@ from __future__ import annotations
 
 from adsbpc.attribution.counts import HOLDOUT, CountSet
 from adsbpc.attribution.journeys import Journeys
+from adsbpc.engines import Relation
+from adsbpc.events import EventTables
 
 
-def fit_users_sql(counts: CountSet, journeys: Journeys, starts_at: int) -> str:
-    """Users with a journey, for the table `fit_users`, which gets a column user_key: windows and
-    sums over a number cost half of those over ids."""
-    everybody = "fit_ends"
-    held_out = "FALSE"
-    if counts.holdout:
-        held_out = "holdout_users.user_id IS NOT NULL"
-        everybody = "fit_ends FULL JOIN holdout_users ON holdout_users.user_id = fit_ends.user_id"
-    user = "coalesce(fit_ends.user_id, holdout_users.user_id)" if counts.holdout else "user_id"
+def fit_users_sql(
+    journeys: Journeys, starts_at: int, events: EventTables, holdout: Relation | None
+) -> str:
+    """Users with a journey, for a table that gets a column user_key: windows and sums over a number
+    cost half of those over ids."""
+    everybody, held_out, user = "fit_ends", "FALSE", "user_id"
+    if holdout is not None:
+        everybody = f"fit_ends FULL JOIN {holdout} AS held ON held.user_id = fit_ends.user_id"
+        held_out = "held.user_id IS NOT NULL"
+        user = "coalesce(fit_ends.user_id, held.user_id)"
     return f"""WITH fit_converted AS (
-  SELECT user_id, min(time_us) AS converted_us FROM clean_conversions AS conversions
+  SELECT user_id, min(time_us) AS converted_us FROM {events.conversions} AS conversions
   GROUP BY user_id
 ),
 fit_touched AS (
   SELECT user_id, max(time_us) AS touched_us, count(*) AS touches
-  FROM clean_impressions AS impressions GROUP BY user_id
+  FROM {events.impressions} AS impressions GROUP BY user_id
 ),
 fit_ends AS (
   SELECT coalesce(fit_touched.user_id, fit_converted.user_id) AS user_id,
@@ -45,19 +48,22 @@ SELECT * FROM fit_everybody
 WHERE is_held_out OR converted = 1 OR end_us > {starts_at}"""
 
 
-def fit_cells_sql(counts: CountSet, journeys: Journeys) -> str:
-    """Named steps from the event tables and `fit_users` to `all_cells` (user_key, cell, amount):
-    what each user adds to a set of counts, before it is weighed."""
+def fit_cells_sql(
+    counts: CountSet, journeys: Journeys, events: EventTables, users: Relation
+) -> str:
+    """Named steps from events and the table of `fit_users_sql` to `all_cells` (user_key, cell,
+    amount): what each user adds to a set of counts, before it is weighed."""
     return f"""fit_found AS (
   SELECT fit_users.user_key, fit_users.converted, fit_users.is_busy,
     publishers.publisher_index, impressions.touch_order
-  FROM clean_impressions AS impressions
-  JOIN fit_users ON fit_users.user_id = impressions.user_id
+  FROM {events.impressions} AS impressions
+  JOIN {users} AS fit_users ON fit_users.user_id = impressions.user_id
     AND impressions.time_us < fit_users.end_us
     AND impressions.time_us >= fit_users.end_us
       - CASE WHEN impressions.is_click THEN {journeys.click_lookback}
         ELSE {journeys.view_lookback} END
-  JOIN publishers ON publishers.publisher_number = impressions.publisher_number
+  JOIN {events.publishers} AS publishers
+    ON publishers.publisher_number = impressions.publisher_number
   WHERE NOT fit_users.is_held_out
 ),
 fit_ranked AS (
@@ -75,5 +81,5 @@ fit_touches AS (
 all_cells AS (
   SELECT user_key, cell, amount FROM fit_cells
   UNION ALL
-  SELECT user_key, {2 * HOLDOUT} + converted AS cell, 1 AS amount FROM fit_users WHERE is_held_out
+  SELECT user_key, {2 * HOLDOUT} + converted AS cell, 1 AS amount FROM {users} WHERE is_held_out
 )"""

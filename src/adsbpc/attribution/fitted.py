@@ -6,23 +6,27 @@ touches. Publishers outside the list are one member, whose credit they share equ
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 
 from adsbpc.attribution.counts import Coalitions, mask_of
 from adsbpc.attribution.estimation import EFFECT_PARTS
+from adsbpc.attribution.models import AttributionModel, Numbers
+from adsbpc.engines import Relation
+from adsbpc.events import EventTables
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 
-Table = Mapping[str, Sequence[int]]
 
-MEMBERS = """named AS (
+def members_sql(publishers: Relation) -> str:
+    """Named steps from `touches` to `placed`, a row for each member of a journey."""
+    return f"""named AS (
   SELECT touches.conversion_key, touches.publisher_number, publishers.publisher_index,
     min(touches.touch_order) AS first_touch
-  FROM touches JOIN publishers ON publishers.publisher_number = touches.publisher_number
+  FROM touches
+  JOIN {publishers} AS publishers ON publishers.publisher_number = touches.publisher_number
   GROUP BY touches.conversion_key, touches.publisher_number, publishers.publisher_index
 ),
 members AS (
@@ -35,6 +39,7 @@ placed AS (
     count(*) OVER (PARTITION BY conversion_key) AS journey_members
   FROM members
 )"""
+
 
 # From `divided` (conversion_key, publisher_index, names, units).
 _SHARES = """shares AS (
@@ -63,22 +68,17 @@ divided AS (
 )"""
 
 
-class FittedModel(ABC):
+class FittedModel(AttributionModel):
     """What fitted models share; `publishers` is the public list, with the rest as its last."""
 
-    whole_journey: ClassVar[bool] = True
     publishers: tuple[str, ...]
 
     @abstractmethod
-    def tables(self) -> dict[str, Table]:
-        """Small tables of whole numbers that the SQL reads."""
-
-    @abstractmethod
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         """Named steps from `placed` to `divided`."""
 
-    def shares_sql(self, publisher_count: int) -> str:
-        return f"{MEMBERS},\n{self.units_sql()},\n{_SHARES}"
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
+        return f"{members_sql(events.publishers)},\n{self.units_sql(tables)},\n{_SHARES}"
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,17 @@ class PublisherWeights(FittedModel):
     publishers: tuple[str, ...]
     weights: tuple[int, ...]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Numbers]:
         indices = range(len(self.publishers))
         return {"model_weights": {"publisher_index": indices, "weight": self.weights}}
 
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         return f"""weighed AS (
   SELECT placed.conversion_key, placed.publisher_index, placed.names, placed.journey_members,
     model_weights.weight
   FROM placed
-  JOIN model_weights ON model_weights.publisher_index = placed.publisher_index
+  JOIN {tables["model_weights"]} AS model_weights
+    ON model_weights.publisher_index = placed.publisher_index
 ),
 {_in_proportion()}"""
 
@@ -111,7 +112,7 @@ class PairWeights(FittedModel):
     rates: tuple[int, ...]
     added: tuple[int, ...]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Numbers]:
         players = range(len(self.publishers))
         return {
             "model_rates": {"publisher_index": players, "rate": self.rates},
@@ -122,14 +123,14 @@ class PairWeights(FittedModel):
             },
         }
 
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         # Everything times twice the number of the others, so that nothing has to be divided.
         return f"""paired AS (
   SELECT one.conversion_key, one.publisher_index, CAST(sum(model_added.added) AS BIGINT) AS added
   FROM placed AS one
   JOIN placed AS other ON other.conversion_key = one.conversion_key
     AND other.publisher_index <> one.publisher_index
-  JOIN model_added ON model_added.publisher_index = one.publisher_index
+  JOIN {tables["model_added"]} AS model_added ON model_added.publisher_index = one.publisher_index
     AND model_added.other_index = other.publisher_index
   GROUP BY one.conversion_key, one.publisher_index
 ),
@@ -138,7 +139,8 @@ weighed AS (
     greatest(0, 2 * (placed.journey_members - 1) * model_rates.rate + coalesce(paired.added, 0))
       AS weight
   FROM placed
-  JOIN model_rates ON model_rates.publisher_index = placed.publisher_index
+  JOIN {tables["model_rates"]} AS model_rates
+    ON model_rates.publisher_index = placed.publisher_index
   LEFT JOIN paired ON paired.conversion_key = placed.conversion_key
     AND paired.publisher_index = placed.publisher_index
 ),
@@ -181,7 +183,7 @@ class LogisticEffects(FittedModel):
     publishers: tuple[str, ...]
     effects: tuple[int, ...]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Numbers]:
         rises = [high - low for low, high in pairwise(CURVE)]
         return {
             "model_effects": {
@@ -191,7 +193,7 @@ class LogisticEffects(FittedModel):
             "model_curve": {"step": range(len(rises)), "low": CURVE[:-1], "rise": rises},
         }
 
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         def clipped(log_odds: str) -> str:
             return f"least(greatest({log_odds}, {-_CURVE_END}), {_CURVE_END - 1}) + {_CURVE_END}"
 
@@ -205,7 +207,8 @@ class LogisticEffects(FittedModel):
     {self.effects[0]} + CAST(sum(model_effects.effect) OVER (
       PARTITION BY placed.conversion_key) AS BIGINT) AS log_odds
   FROM placed
-  JOIN model_effects ON model_effects.publisher_index = placed.publisher_index
+  JOIN {tables["model_effects"]} AS model_effects
+    ON model_effects.publisher_index = placed.publisher_index
 ),
 compared AS (
   SELECT conversion_key, publisher_index, names, journey_members,
@@ -217,8 +220,10 @@ chances AS (
     compared.journey_members, {height("upper", "with_it")} AS chance,
     greatest(0, {height("upper", "with_it")} - {height("lower", "without_it")}) AS lost
   FROM compared
-  JOIN model_curve AS upper ON upper.step = whole_div(compared.with_it, {_CURVE_STEP})
-  JOIN model_curve AS lower ON lower.step = whole_div(compared.without_it, {_CURVE_STEP})
+  JOIN {tables["model_curve"]} AS upper
+    ON upper.step = whole_div(compared.with_it, {_CURVE_STEP})
+  JOIN {tables["model_curve"]} AS lower
+    ON lower.step = whole_div(compared.without_it, {_CURVE_STEP})
 ),
 weighed AS (
   SELECT conversion_key, publisher_index, names, journey_members,
@@ -270,17 +275,17 @@ class CoalitionUnits(_OfCoalitions):
         """Units of the members of a coalition, in the order of the public list."""
         return self._lookup[mask_of(members)]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Numbers]:
         masks = [mask_of(members) for members in self.coalitions for _ in members]
         indices = [member for members in self.coalitions for member in members]
-        found: dict[str, Table] = {
+        found: dict[str, Numbers] = {
             "model_units": {"mask": masks, "publisher_index": indices, "units": self.units}
         }
         if self.largest < len(self.publishers):
             found["model_parts"] = {"part": range(len(self.publishers))}
         return found
 
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         source, part, parts = "placed", "", "1"
         steps = ""
         if self.largest < len(self.publishers):
@@ -290,7 +295,7 @@ class CoalitionUnits(_OfCoalitions):
   SELECT placed.conversion_key, placed.publisher_index, placed.names, placed.journey_members,
     model_parts.part
   FROM placed
-  JOIN model_parts ON model_parts.part < {parts}
+  JOIN {tables["model_parts"]} AS model_parts ON model_parts.part < {parts}
   WHERE (placed.place - model_parts.part + placed.journey_members) % placed.journey_members
     < {self.largest}
 ),
@@ -305,7 +310,7 @@ divided AS (
   FROM {source} AS members
   JOIN coalitions ON coalitions.conversion_key = members.conversion_key
     {"AND coalitions.part = members.part" if part else ""}
-  JOIN model_units ON model_units.mask = coalitions.mask
+  JOIN {tables["model_units"]} AS model_units ON model_units.mask = coalitions.mask
     AND model_units.publisher_index = members.publisher_index
   GROUP BY members.conversion_key, members.publisher_index
 )"""
@@ -332,12 +337,12 @@ class CoalitionRatesInOrder(_OfCoalitions):
         """How often users convert who saw exactly these publishers."""
         return self._lookup[mask_of(members)]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Numbers]:
         return {
             "model_coalition_rates": {"mask": list(self._lookup), "rate": self.rates},
         }
 
-    def units_sql(self) -> str:
+    def units_sql(self, tables: Mapping[str, Relation]) -> str:
         return f"""joining AS (
   SELECT conversion_key, publisher_index, names, place, journey_members,
     CAST(1 AS BIGINT) << publisher_index AS own,
@@ -351,7 +356,7 @@ weighed AS (
     greatest(0, after.rate - before.rate) AS weight,
     CASE WHEN joining.place = joining.journey_members - 1 THEN after.rate ELSE 0 END AS reached
   FROM joining
-  JOIN model_coalition_rates AS after ON after.mask = joining.mask
-  JOIN model_coalition_rates AS before ON before.mask = joining.mask - joining.own
+  JOIN {tables["model_coalition_rates"]} AS after ON after.mask = joining.mask
+  JOIN {tables["model_coalition_rates"]} AS before ON before.mask = joining.mask - joining.own
 ),
 {_in_proportion("reached")}"""

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adsbpc.events import EventTables
+
 # Past this many conversions a user takes the road with blocks. Where the number of impressions does
 # not matter, each conversion meets all of them on the other road: fewer are too many.
 BUSY_CONVERSIONS = 64
@@ -34,7 +36,7 @@ class Journeys:
     def lookback(self, is_click: bool) -> int:
         return self.click_lookback if is_click else self.view_lookback
 
-    def touches_sql(self, *, whole_journey: bool) -> str:
+    def touches_sql(self, events: EventTables, *, whole_journey: bool) -> str:
         """The named steps that end in `touches` (conversion_key, time_us, publisher_number,
         touch_order).
 
@@ -44,27 +46,27 @@ class Journeys:
         many_impressions = (
             f"""
   UNION
-  SELECT user_id FROM clean_impressions AS impressions
+  SELECT user_id FROM {events.impressions} AS impressions
   GROUP BY user_id HAVING count(*) > {self.max_touches}"""
             if whole_journey
             else ""
         )
         most = BUSY_CONVERSIONS if whole_journey else _BUSY_WITHOUT_LIMIT
         return f"""busy_users AS (
-  SELECT user_id FROM clean_conversions AS conversions
+  SELECT user_id FROM {events.conversions} AS conversions
   GROUP BY user_id HAVING count(*) > {most}{many_impressions}
 ),
 light_conversions AS (
   SELECT conversions.conversion_key, conversions.time_us,
     CASE WHEN busy_users.user_id IS NULL THEN conversions.user_id END AS user_id
-  FROM clean_conversions AS conversions
+  FROM {events.conversions} AS conversions
   LEFT JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 light_touches AS (
   SELECT light_conversions.conversion_key, impressions.time_us, impressions.publisher_number,
     impressions.touch_order
   FROM light_conversions
-  JOIN clean_impressions AS impressions
+  JOIN {events.impressions} AS impressions
     ON impressions.user_id = light_conversions.user_id
     AND impressions.time_us < light_conversions.time_us
     AND impressions.time_us >= light_conversions.time_us
@@ -76,7 +78,8 @@ busy_impressions AS (
     row_number() OVER (
       PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
     ) AS place
-  FROM clean_impressions AS impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
+  FROM {events.impressions} AS impressions
+  JOIN busy_users ON busy_users.user_id = impressions.user_id
 ),
 busy_timeline AS (
   SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
@@ -84,7 +87,8 @@ busy_timeline AS (
   FROM busy_impressions
   UNION ALL
   SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
-  FROM clean_conversions AS conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
+  FROM {events.conversions} AS conversions
+  JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 busy_counts AS (
   SELECT conversion_key, user_id, time_us,

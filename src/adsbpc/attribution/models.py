@@ -7,40 +7,54 @@ journey at a time: nothing of another user can reach a credit.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from adsbpc.attribution.journeys import Journeys
+from adsbpc.engines import Relation
+from adsbpc.events import EventTables
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 
+# Columns of a small table, by name.
+Numbers = Mapping[str, Sequence[int]]
 
-class AttributionModel(Protocol):
-    whole_journey: ClassVar[bool]
 
-    def shares_sql(self, publisher_count: int) -> str:
-        """Named steps that end in `shares` (conversion_key, publisher_number, credit_units)."""
+class AttributionModel(ABC):
+    """A model and what it needs to know of events: `whole_journey` is False if the last touch is
+    enough."""
+
+    whole_journey: ClassVar[bool] = True
+
+    def tables(self) -> dict[str, Numbers]:
+        """Small tables of whole numbers that the SQL reads."""
+        return {}
+
+    @abstractmethod
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
+        """Named steps from `touches` that end in `shares` (conversion_key, publisher_number,
+        credit_units). `tables` are those of `tables()`, as they stand in the engine."""
 
 
 @dataclass(frozen=True)
-class LastTouch:
+class LastTouch(AttributionModel):
     """All credit to the latest touch."""
 
     whole_journey: ClassVar[bool] = False
 
-    def shares_sql(self, publisher_count: int) -> str:
-        return _single_touch("max", publisher_count)
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
+        return _single_touch("max", events.publisher_count)
 
 
 @dataclass(frozen=True)
-class FirstTouch:
+class FirstTouch(AttributionModel):
     """All credit to the earliest touch of the journey."""
 
-    whole_journey: ClassVar[bool] = True
-
-    def shares_sql(self, publisher_count: int) -> str:
-        return _single_touch("min", publisher_count)
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
+        return _single_touch("min", events.publisher_count)
 
 
 def _single_touch(choose: str, publisher_count: int) -> str:
@@ -67,13 +81,11 @@ shares AS (
 
 
 @dataclass(frozen=True)
-class DistinctPublishers:
+class DistinctPublishers(AttributionModel):
     """The same credit to every publisher of the journey, however often it is met: the Shapley value
     of the game in which a conversion takes all of them (Zhao et al. 2018)."""
 
-    whole_journey: ClassVar[bool] = True
-
-    def shares_sql(self, publisher_count: int) -> str:
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
         return f"""touched AS (
   SELECT DISTINCT conversion_key, publisher_number, 1 AS met FROM touches
 ),
@@ -81,12 +93,10 @@ class DistinctPublishers:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(AttributionModel):
     """The same credit to every touch."""
 
-    whole_journey: ClassVar[bool] = True
-
-    def shares_sql(self, publisher_count: int) -> str:
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
         return f"""touched AS (
   SELECT conversion_key, publisher_number, count(*) AS touches
   FROM touches GROUP BY conversion_key, publisher_number
@@ -112,7 +122,7 @@ def decay_weight(age: int, half_life: int) -> int:
 
 
 @dataclass(frozen=True)
-class TimeDecay:
+class TimeDecay(AttributionModel):
     """Credit that halves with every half-life between a touch and the newest touch.
 
     Measuring age from the newest touch instead of from the conversion gives the same shares,
@@ -120,9 +130,8 @@ class TimeDecay:
     """
 
     half_life: int
-    whole_journey: ClassVar[bool] = True
 
-    def shares_sql(self, publisher_count: int) -> str:
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
         weights = ", ".join(f"({step}, {weight})" for step, weight in enumerate(DECAY_WEIGHTS))
         return f"""decay AS (
   SELECT * FROM (VALUES {weights}) AS decay_table(step, weight)
@@ -149,7 +158,7 @@ weighed AS (
 
 
 @dataclass(frozen=True)
-class Position:
+class Position(AttributionModel):
     """Fixed shares to the first and the last touch; those between share the rest equally.
 
     With two touches, the rest goes to both in proportion to their shares (equally if both are 0).
@@ -157,7 +166,6 @@ class Position:
 
     first_share: float
     last_share: float
-    whole_journey: ClassVar[bool] = True
 
     def unit_shares(self) -> tuple[int, int, int]:
         """Units for first, last and middle of a journey with three touches or more."""
@@ -173,7 +181,7 @@ class Position:
         unit = Fraction(UNITS_PER_CONVERSION, first + last)
         return int(first * unit), int(last * unit)
 
-    def shares_sql(self, publisher_count: int) -> str:
+    def shares_sql(self, events: EventTables, tables: Mapping[str, Relation]) -> str:
         first, last, middle = self.unit_shares()
         first_of_two, last_of_two = self.pair_shares()
         return f"""placed AS (
@@ -218,17 +226,29 @@ def journeys_of(section: AttributionSection) -> Journeys:
     return Journeys(section.click_lookback, section.view_lookback, section.max_touches)
 
 
-def credits_sql(model: AttributionModel, journeys: Journeys, publisher_count: int) -> str:
-    """One text from the event tables to credits, a row per conversion and publisher:
-    user_id, conversion_number, conversion_id, slot, time_us, value, publisher_id,
-    publisher_index, credit_units."""
-    return f"""WITH {journeys.touches_sql(whole_journey=model.whole_journey)},
-{model.shares_sql(publisher_count)}
+def credits_of(model: AttributionModel, journeys: Journeys, events: EventTables) -> Relation:
+    """Credits of the events, a row per conversion and publisher: user_id, conversion_number,
+    conversion_id, slot, time_us, value, publisher_id, publisher_index, credit_units."""
+    engine = events.engine
+    tables = {what: engine.numbers(what, columns) for what, columns in model.tables().items()}
+    return Relation.of(credits_sql(model, journeys, events, tables))
+
+
+def credits_sql(
+    model: AttributionModel,
+    journeys: Journeys,
+    events: EventTables,
+    tables: Mapping[str, Relation],
+) -> str:
+    """One text from events to credits."""
+    return f"""WITH {journeys.touches_sql(events, whole_journey=model.whole_journey)},
+{model.shares_sql(events, tables)}
 SELECT conversions.user_id, conversions.conversion_number, conversions.conversion_id,
   conversions.slot, conversions.time_us, conversions.value,
   publishers.publisher_id, publishers.publisher_index,
   CAST(shares.credit_units AS BIGINT) AS credit_units
 FROM shares
-JOIN clean_conversions AS conversions ON conversions.conversion_key = shares.conversion_key
-JOIN publishers ON publishers.publisher_number = shares.publisher_number
+JOIN {events.conversions} AS conversions ON conversions.conversion_key = shares.conversion_key
+JOIN {events.publishers} AS publishers
+  ON publishers.publisher_number = shares.publisher_number
 WHERE shares.credit_units > 0"""

@@ -61,15 +61,16 @@ class BookAudit:
     @cached_property
     def _recount(self) -> Recount:
         """If the files cannot be opened, every claim that needs them says why."""
-        self._files.open(self._engine)
+        books = self._files.open(self._engine)
         plan = self._plan
-        return Recount(self._engine, plan.rows, plan.publishers, plan.limits(self._record))
+        return Recount(self._engine, books, plan.rows, plan.publishers, plan.limits(self._record))
 
     def _slots(self) -> Judged:
         recount, faults, differing, rows, newcomers = self._recount, [], [], 0, []
         for number, slot in enumerate(self._record.in_order(), start=1):
-            self._files.open_slot(self._engine, number)
-            sums = recount.slot_sums(number, *slot.multipliers)
+            with self._engine.scratch():
+                books = self._files.open_slot(self._engine, number)
+                sums = recount.slot_sums(books, number, *slot.multipliers)
             faults += [f"slot {number}: {rows:,} rows {what}" for what, rows in sums.faults.items()]
             for place, (found, told) in enumerate(zip(sums.moved, slot.moved(), strict=True)):
                 if found != told:
@@ -90,11 +91,11 @@ class BookAudit:
         }
 
     def _names(self) -> str:
-        assert self._recount
+        names = self._recount.books.names
         ((rows, ids, numbers, empty),) = self._engine.rows(
             "names",
             "SELECT count(*), count(DISTINCT user_id), count(DISTINCT number),"
-            " count(*) FILTER (WHERE user_id IS NULL OR number IS NULL) FROM names",
+            f" count(*) FILTER (WHERE user_id IS NULL OR number IS NULL) FROM {names}",
         )
         require(not empty, f"{empty:,} user ids or numbers are empty")
         require(ids == rows, f"{rows - ids:,} user ids have a second number, and a second budget")
@@ -107,14 +108,15 @@ class BookAudit:
         parts, ranges = [], recount.ranges()
         self._steps += len(ranges)
         for first, end in ranges:
-            parts.append(recount.part(first, end))
-            for moves, costs in recount.chosen():
-                found = costs_by_slot(rows, moves, self._plan.publishers)
-                plain.people += 1
-                plain.differing += found != costs
-                plain.above += any(
-                    kept + cut > limits[slot - 1] for slot, (kept, cut) in found.items()
-                )
+            with self._engine.scratch():
+                parts.append(recount.part(first, end))
+                for moves, costs in recount.chosen():
+                    found = costs_by_slot(rows, moves, self._plan.publishers)
+                    plain.people += 1
+                    plain.differing += found != costs
+                    plain.above += any(
+                        kept + cut > limits[slot - 1] for slot, (kept, cut) in found.items()
+                    )
             self._advance()
         people, followed = sum(part.people for part in parts), sum(part.followed for part in parts)
         return {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
 from adsbpc.audit.record import Record
-from adsbpc.engines import ColumnKind, Engine
+from adsbpc.engines import ColumnKind, Engine, Relation
 from adsbpc.errors import SourceError
 
 NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
@@ -30,6 +31,16 @@ _COLUMNS = {
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
 
 Told = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class BookRows:
+    """What the files of some slots hold; `users` are everybody's accounts after the newest."""
+
+    names: Relation
+    cells: Relation
+    cut: Relation
+    users: Relation | None = None
 
 
 class BookFiles:
@@ -76,24 +87,19 @@ class BookFiles:
         checked = f"{3 * last + 1:,} files of {last:,} slots against the hashes in the ledger"
         return claim("book files", checked, check)
 
-    def open(self, engine: Engine) -> None:
-        """Define a view over each kind of file, named like the file, with these columns and no
-        others; 128-bit numbers whole."""
-        for file in _COLUMNS:
+    def open(self, engine: Engine) -> BookRows:
+        """Rows of all files, with these columns and no others."""
+        opened = []
+        for file in (NAMES, CELLS, CUT, USERS):
             paths = [str(path) for path in self.needed(file)]
             self._check_columns(engine, file, paths)
-            engine.read_files(_view(file), "parquet", paths, None, _COLUMNS[file])
-        engine.view(
-            "charged_cut",
-            "SELECT slot, number, wide_of(charge_high, charge_low) AS charge FROM cut",
-        )
-        engine.view("accounts", "SELECT number, wide_of(spent_high, spent_low) AS spent FROM users")
+            opened.append(_opened(engine, file, paths))
+        return BookRows(*opened)
 
-    def open_slot(self, engine: Engine, slot: int) -> None:
-        """Views over the files of one slot: slot_names, slot_cells, slot_cut."""
-        for file in (NAMES, CELLS, CUT):
-            path = str(self.path(slot, file))
-            engine.read_files(f"slot_{_view(file)}", "parquet", [path], None, _COLUMNS[file])
+    def open_slot(self, engine: Engine, slot: int) -> BookRows:
+        """Rows of the files of one slot."""
+        files = (NAMES, CELLS, CUT)
+        return BookRows(*(_opened(engine, file, [str(self.path(slot, file))]) for file in files))
 
     def _check_columns(self, engine: Engine, file: str, paths: list[str]) -> None:
         try:
@@ -112,5 +118,5 @@ class BookFiles:
                 )
 
 
-def _view(file: str) -> str:
-    return file.removesuffix(".parquet")
+def _opened(engine: Engine, file: str, paths: list[str]) -> Relation:
+    return engine.read_files(file.removesuffix(".parquet"), "parquet", paths, None, _COLUMNS[file])

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from adsbpc.audit.book_files import BookRows
 from adsbpc.audit.promised import PLACES, Rows, gram
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 
 # People are gone through in parts of about this many rows, so that memory stays low.
 ROWS_OF_A_PART = 6_000_000
@@ -22,12 +23,6 @@ ROWS_OF_A_PART = 6_000_000
 LARGEST, AT_RANDOM = 300, 300
 # But no more than so many of their moves times rows of the strategy.
 _PLAIN_STEPS = 4_000_000
-
-# Narrow terms down to slots that allow less than the person costs in the end, or to chosen people.
-_BELOW_THE_END = f"""
-      JOIN people ON people.number = whole_div(cell, {PLACES})
-      JOIN limits ON limits.slot = terms.slot AND limits.most < people.kept + people.cut"""
-_CHOSEN = f"JOIN chosen ON chosen.number = whole_div(cell, {PLACES})"
 
 
 @dataclass(frozen=True)
@@ -53,17 +48,23 @@ class Part:
 
 
 class Recount:
-    """Views names, cells, cut, charged_cut and accounts stand in the engine. Places of publishers
-    are 0, 1, ...; the one after them stands for what was cut."""
+    """Places of publishers are 0, 1, ...; the one after them stands for what was cut."""
 
-    def __init__(self, engine: Engine, rows: Rows, publishers: int, limits: Sequence[int]) -> None:
-        self._engine, self._cut_place = engine, publishers
+    def __init__(
+        self,
+        engine: Engine,
+        books: BookRows,
+        rows: Rows,
+        publishers: int,
+        limits: Sequence[int],
+    ) -> None:
+        self._engine, self.books, self._cut_place = engine, books, publishers
         self._first_limit = limits[0]
         weights = {
             (slot, earlier): cost if slot == earlier else 2 * cost
             for (slot, earlier), cost in gram(rows).items()
         }
-        engine.numbers(
+        self._weights = engine.numbers(
             "weights",
             {
                 "slot": [slot for slot, _ in weights],
@@ -71,32 +72,32 @@ class Recount:
                 "weight": list(weights.values()),
             },
         )
-        engine.view(
-            "limits",
+        self._limits = Relation.of(
             "SELECT * FROM (VALUES "
             + ", ".join(f"({slot}, {_wide(most)})" for slot, most in enumerate(limits, start=1))
             + ") AS limits (slot, most)",
         )
-        engine.view(
-            "moves",
-            "SELECT slot, cell, moved FROM cells UNION ALL"
-            f" SELECT slot, number * {PLACES} + {publishers} AS cell, moved FROM cut",
+        self._moves = Relation.of(
+            f"SELECT slot, cell, moved FROM {books.cells} UNION ALL"
+            f" SELECT slot, number * {PLACES} + {publishers} AS cell, moved FROM {books.cut}",
         )
         self._most_steps = max(1, _PLAIN_STEPS // len(rows))
 
     # ---- slot by slot --------------------------------------------------------------------------
 
-    def slot_sums(self, slot: int, multiplier: int, cut_multiplier: int) -> SlotSums:
-        """Of the views slot_names, slot_cells and slot_cut: what rows must be, sums by place."""
+    def slot_sums(
+        self, books: BookRows, slot: int, multiplier: int, cut_multiplier: int
+    ) -> SlotSums:
+        """Of the books of one slot: what rows must be, sums by place."""
         place = f"cell % {PLACES}"
         cells = self._sorted_out(
-            "slot_cells", place, slot, multiplier, ("slot", "cell", "asked", "moved"),
+            books.cells, place, slot, multiplier, ("slot", "cell", "asked", "moved"),
             f"""WHEN {place} NOT BETWEEN 0 AND {self._cut_place - 1} OR cell < 0
       THEN 'outside the public list'
     WHEN wide(moved) > wide(asked) * {multiplier} THEN 'above what was asked'""",
         )  # fmt: skip
         cut = self._sorted_out(
-            "slot_cut", str(self._cut_place), slot, cut_multiplier, ("slot", "number", "moved"), ""
+            books.cut, str(self._cut_place), slot, cut_multiplier, ("slot", "number", "moved"), ""
         )
         moved, faults = [0] * (self._cut_place + 1), dict[str, int]()
         for place_found, fault, count, total in (*cells, *cut):
@@ -104,19 +105,25 @@ class Recount:
                 moved[place_found] += int(total)
             else:
                 faults[fault] = faults.get(fault, 0) + count
-        beyond = self._cut_beyond(multiplier, cut_multiplier)
+        beyond = self._cut_beyond(books, multiplier, cut_multiplier)
         if beyond:
             faults["counted as cut, above what was cut"] = beyond
-        ((newcomers,),) = self._engine.rows("newcomers", "SELECT count(*) FROM slot_names")
+        ((newcomers,),) = self._engine.rows("newcomers", f"SELECT count(*) FROM {books.names}")
         return SlotSums(moved, sum(row[2] for row in (*cells, *cut)), newcomers, faults)
 
     def _sorted_out(
-        self, view: str, place: str, slot: int, multiplier: int, columns: Sequence[str], more: str
+        self,
+        rows: Relation,
+        place: str,
+        slot: int,
+        multiplier: int,
+        columns: Sequence[str],
+        more: str,
     ) -> list[tuple[Any, ...]]:
         """Rows by place and by what is wrong with them: how many, and their sum."""
         empty = " OR ".join(f"{name} IS NULL" for name in columns)
         return self._engine.rows(
-            f"sums of {view}",
+            "sums of a slot",
             f"""
 SELECT place, fault, count(*), sum(wide(moved)) FROM (
   SELECT {place} AS place, moved, CASE
@@ -125,20 +132,20 @@ SELECT place, fault, count(*), sum(wide(moved)) FROM (
     WHEN moved < 0 THEN 'below 0'
     WHEN moved % {multiplier} <> 0 THEN 'no multiple of the multiplier'
     {more} END AS fault
-  FROM {view}) AS judged GROUP BY place, fault""",
+  FROM {rows}) AS judged GROUP BY place, fault""",
         )
 
-    def _cut_beyond(self, multiplier: int, cut_multiplier: int) -> int:
+    def _cut_beyond(self, books: BookRows, multiplier: int, cut_multiplier: int) -> int:
         """People of whom more was counted as cut than was asked for and not let in."""
         ((beyond,),) = self._engine.rows(
             "cut of people",
             f"""
 WITH cut_of AS (
   SELECT whole_div(cell, {PLACES}) AS number, sum(wide(asked) * {multiplier} - moved) AS missing
-  FROM slot_cells
-  WHERE whole_div(cell, {PLACES}) IN (SELECT number FROM slot_cut) GROUP BY number
+  FROM {books.cells}
+  WHERE whole_div(cell, {PLACES}) IN (SELECT number FROM {books.cut}) GROUP BY number
 )
-SELECT count(*) FROM slot_cut LEFT JOIN cut_of ON cut_of.number = slot_cut.number
+SELECT count(*) FROM {books.cut} AS counted LEFT JOIN cut_of ON cut_of.number = counted.number
 WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}""",
         )
         return int(beyond)
@@ -148,9 +155,9 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
     def ranges(self) -> list[tuple[int | None, int | None]]:
         """Ranges of numbers that hold everybody, the outer ones without an end."""
         ((least, most),) = self._engine.rows(
-            "numbers", "SELECT min(number), max(number) FROM names"
+            "numbers", f"SELECT min(number), max(number) FROM {self.books.names}"
         )
-        ((rows,),) = self._engine.rows("count moves", "SELECT count(*) FROM moves")
+        ((rows,),) = self._engine.rows("count moves", f"SELECT count(*) FROM {self._moves}")
         if least is None:
             return [(None, None)]
         count = -(-max(rows, 1) // ROWS_OF_A_PART)
@@ -160,17 +167,19 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
     def part(self, first: int | None, end: int | None) -> Part:
         """Count everybody with a number from `first` to before `end`."""
         engine = self._engine
-        engine.table(
-            "part", f"SELECT slot, cell, moved FROM moves WHERE {_within('cell', first, end)}"
+        within = _within("cell", first, end)
+        self._part = engine.table(
+            "part", f"SELECT slot, cell, moved FROM {self._moves} WHERE {within}"
         )
-        self._multiply()
-        self._gather(first, end)
+        self._pairs = engine.table("pairs", self._pairs_sql())
+        self._terms = Relation.of(self._terms_sql())
+        self._people = engine.table("people", self._people_sql(first, end))
         ((people, followed, largest, repeated),) = engine.rows(
             "people",
             f"""
 SELECT count(*), count(*) FILTER (WHERE kept + cut > {_wide(self._first_limit)}),
-  coalesce(max(kept + cut), wide(0)), (SELECT count(*) FROM pairs WHERE slot = earlier)
-FROM people""",
+  coalesce(max(kept + cut), wide(0)), (SELECT count(*) FROM {self._pairs} WHERE slot = earlier)
+FROM {self._people}""",
         )
         faults, examples = {"repeated": repeated} if repeated else {}, {}
         for fault, sql in self._faults(first, end).items():
@@ -182,65 +191,69 @@ FROM people""",
 
     def _faults(self, first: int | None, end: int | None) -> dict[str, str]:
         """Queries that find nothing if the books of the part are as they should be."""
+        # Only slots that allow less than the person costs in the end.
+        below_the_end = f"""
+      JOIN {self._people} AS people ON people.number = whole_div(cell, {PLACES})
+      JOIN {self._limits} AS limits
+        ON limits.slot = terms.slot AND limits.most < people.kept + people.cut"""
         return {
-            "nameless": "SELECT number FROM people WHERE named <> 1",
-            "without rows": "SELECT number FROM people WHERE has_cells = 0",
-            "without account": "SELECT number FROM people WHERE accounts <> 1",
-            "other account": "SELECT number, spent, kept FROM people"
+            "nameless": f"SELECT number FROM {self._people} WHERE named <> 1",
+            "without rows": f"SELECT number FROM {self._people} WHERE has_cells = 0",
+            "without account": f"SELECT number FROM {self._people} WHERE accounts <> 1",
+            "other account": f"SELECT number, spent, kept FROM {self._people}"
             " WHERE accounts = 1 AND spent <> kept",
             "other cut": f"""
 SELECT coalesce(found.number, told.number), coalesce(found.slot, told.slot),
   coalesce(charge, wide(0)), coalesce(cost, wide(0))
 FROM (
-  SELECT whole_div(cell, {PLACES}) AS number, slot, sum(cost) AS cost FROM terms
+  SELECT whole_div(cell, {PLACES}) AS number, slot, sum(cost) AS cost FROM {self._terms}
   WHERE cell % {PLACES} = {self._cut_place} GROUP BY number, slot
 ) AS found
-FULL JOIN (SELECT * FROM charged_cut WHERE {_within("number", first, end, 1)}) AS told
+FULL JOIN (
+  SELECT slot, number, wide_of(charge_high, charge_low) AS charge
+  FROM {self.books.cut} WHERE {_within("number", first, end, 1)}
+) AS told
   ON told.number = found.number AND told.slot = found.slot
 WHERE coalesce(charge, wide(-1)) <> coalesce(cost, wide(-1))""",
             "above": f"""
-SELECT number, so_far.slot, kept + cut, most FROM ({self._so_far(_BELOW_THE_END)}) AS so_far
-JOIN limits ON limits.slot = so_far.slot WHERE kept + cut > most""",
+SELECT number, so_far.slot, kept + cut, most FROM ({self._so_far(below_the_end)}) AS so_far
+JOIN {self._limits} AS limits ON limits.slot = so_far.slot WHERE kept + cut > most""",
         }
 
-    def _multiply(self) -> None:
-        """Terms of the costs of a part: products of two moves in the same column."""
-        self._engine.table(
-            "pairs",
-            "SELECT later.cell, later.slot, earlier.slot AS earlier, later.moved,"
-            " earlier.moved AS moved_before FROM part AS later"
-            " JOIN part AS earlier ON earlier.cell = later.cell AND (earlier.slot < later.slot"
-            # Of the same slot only if a row stands there twice.
-            " OR (earlier.slot = later.slot AND earlier.rowid <> later.rowid))",
-        )
-        self._engine.view(
-            "terms",
-            """
-SELECT cell, part.slot, wide(moved) * wide(moved) * weight AS cost FROM part
-JOIN weights ON weights.slot = part.slot AND weights.earlier = part.slot
-UNION ALL
-SELECT cell, pairs.slot, wide(moved) * wide(moved_before) * weight AS cost FROM pairs
-JOIN weights ON weights.slot = pairs.slot AND weights.earlier = pairs.earlier""",
-        )
+    def _pairs_sql(self) -> str:
+        """Two moves in the same column; of the same slot only if a row stands there twice."""
+        return f"""
+SELECT later.cell, later.slot, earlier.slot AS earlier, later.moved, earlier.moved AS moved_before
+FROM {self._part} AS later
+JOIN {self._part} AS earlier ON earlier.cell = later.cell AND (earlier.slot < later.slot
+  OR (earlier.slot = later.slot AND earlier.rowid <> later.rowid))"""
 
-    def _gather(self, first: int | None, end: int | None) -> None:
+    def _terms_sql(self) -> str:
+        """Terms of the costs of a part: products of two moves in the same column."""
+        return f"""
+SELECT cell, part.slot, wide(moved) * wide(moved) * weight AS cost FROM {self._part} AS part
+JOIN {self._weights} AS weights ON weights.slot = part.slot AND weights.earlier = part.slot
+UNION ALL
+SELECT cell, pairs.slot, wide(moved) * wide(moved_before) * weight AS cost
+FROM {self._pairs} AS pairs
+JOIN {self._weights} AS weights ON weights.slot = pairs.slot AND weights.earlier = pairs.earlier"""
+
+    def _people_sql(self, first: int | None, end: int | None) -> str:
         """A row for each number that names, moves or accounts have."""
         within = _within("number", first, end, 1)
-        self._engine.table(
-            "people",
-            f"""
+        return f"""
 SELECT number, sum(named) AS named, max(has_cells) AS has_cells, sum(accounts) AS accounts,
   sum(kept) AS kept, sum(cut) AS cut, sum(spent) AS spent
 FROM (
   SELECT number, 1 AS named, 0 AS has_cells, 0 AS accounts, wide(0) AS kept, wide(0) AS cut,
     wide(0) AS spent
-  FROM names WHERE {within}
+  FROM {self.books.names} WHERE {within}
   UNION ALL
-  SELECT number, 0, 0, 1, wide(0), wide(0), spent FROM accounts WHERE {within}
+  SELECT number, 0, 0, 1, wide(0), wide(0), wide_of(spent_high, spent_low)
+  FROM {self.books.users} WHERE {within}
   UNION ALL
   SELECT number, 0, 1, 0, kept, cut, wide(0) FROM ({self._added("number")}) AS added
-) AS all_of_them GROUP BY number""",
-        )
+) AS all_of_them GROUP BY number"""
 
     def _added(self, keys: str, more: str = "") -> str:
         """What was let in and what was counted of the cut cost, added up by keys; `more` joins
@@ -252,7 +265,7 @@ FROM (
     SELECT {keys}, is_cut, sum(cost) AS cost FROM (
       SELECT whole_div(cell, {PLACES}) AS number, cell % {PLACES} = {self._cut_place} AS is_cut,
         terms.slot, cost
-      FROM terms {more}
+      FROM {self._terms} AS terms {more}
     ) AS placed GROUP BY {keys}, is_cut
   ) AS summed"""
 
@@ -275,26 +288,26 @@ FROM (
                 "chosen people",
                 f"""
 SELECT number, count(*) FROM (
-  SELECT number, kept, cut FROM people ORDER BY {by} LIMIT {most}
+  SELECT number, kept, cut FROM {self._people} ORDER BY {by} LIMIT {most}
 ) AS picked
-JOIN part ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, cut ORDER BY {by}""",
+JOIN {self._part} ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, cut ORDER BY {by}""",
             )
             steps = 0
             for number, moves in found:
                 steps += moves
                 if steps <= self._most_steps or steps == moves:
                     chosen[number] = None
-        self._engine.numbers("chosen", {"number": list(chosen)})
+        picked = self._engine.numbers("chosen", {"number": list(chosen)})
+        only_chosen = f" JOIN {picked} AS chosen ON chosen.number = whole_div(cell, {PLACES})"
         costs: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in chosen}
         for number, slot, kept, cut in self._engine.rows(
-            "costs of chosen people", self._so_far(_CHOSEN)
+            "costs of chosen people", self._so_far(only_chosen)
         ):
             costs[number][slot] = (int(kept), int(cut))
         moves_of: dict[int, list[tuple[int, int, int]]] = {number: [] for number in chosen}
         for number, slot, place, moved in self._engine.rows(
             "moves of chosen people",
-            f"SELECT number, slot, cell % {PLACES}, moved FROM part"
-            f" JOIN chosen ON chosen.number = whole_div(cell, {PLACES})",
+            f"SELECT number, slot, cell % {PLACES}, moved FROM {self._part}{only_chosen}",
         ):
             moves_of[number].append((slot, place, moved))
         for number in chosen:

@@ -188,8 +188,8 @@ class Campaign:
         number = self.status().released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
-            events = attribute(self.spec, engine, number, self.fit())
-            return Rehearsal(number, events.conversions(), events.quarantined())
+            events = attribute(self.spec, engine, number, self.fit()).events
+            return Rehearsal(number, events.conversion_count(), events.quarantined())
         finally:
             engine.close()
 

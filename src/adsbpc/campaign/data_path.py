@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.attribution import AttributionModel, FittedModel, credits_sql, journeys_of
+from adsbpc.attribution import credits_of, journeys_of
 from adsbpc.campaign import books as book_folder
 from adsbpc.campaign import published
 from adsbpc.campaign.declared_fits import declared_files
@@ -18,7 +18,7 @@ from adsbpc.contributions import (
     EngineContributions,
     contributions_sql,
 )
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, holdout_source, read_events, source_files
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
@@ -27,88 +27,74 @@ from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
 # point, so the credits of a conversion never add up to more than 1.
 _CREDIT_PARTS = 2**40
 
-_TABLES = count(1)
+
+@dataclass(frozen=True)
+class Attributed:
+    """Credits, and the events that they are of."""
+
+    spec: CampaignSpec
+    events: EventTables
+    credits: Relation
 
 
 def attribute(
     spec: CampaignSpec, engine: Engine, slot: int | None = None, fit: Fit | None = None
-) -> EventTables:
-    """Read the events and define the view `credits`: of all slots, or of one. Slots that the fit
-    does not serve, or all of them where there is none yet, are attributed with the fallback."""
+) -> Attributed:
+    """Read the events and credit them: of all slots, or of one. Slots that the fit does not serve,
+    or all of them where there is none yet, are attributed with the fallback."""
     events = read_events(spec, engine, slot)
-    if slot is not None:
-        engine.view("credits", _credits_of(spec, events, model_at(spec, slot, fit)[1]))
-        return events
-    last = spec.campaign.slots
-    first_model, last_model = (model_at(spec, each, fit)[1] for each in (1, last))
-    if first_model == last_model:
-        engine.view("credits", _credits_of(spec, events, last_model))
-        return events
-    assert spec.attribution.fit is not None
-    fitted_from = spec.attribution.fit.slots
-    engine.view("credits_before_fit", _credits_of(spec, events, first_model))
-    engine.view("credits_after_fit", _credits_of(spec, events, last_model))
-    engine.view(
-        "credits",
-        f"""SELECT * FROM credits_before_fit WHERE slot <= {fitted_from}
+    journeys = journeys_of(spec.attribution)
+    slots = (1, spec.campaign.slots) if slot is None else (slot, slot)
+    first_model, last_model = (model_at(spec, each, fit)[1] for each in slots)
+    credits = credits_of(last_model, journeys, events)
+    if first_model != last_model:
+        assert spec.attribution.fit is not None
+        fitted_from = spec.attribution.fit.slots
+        before = credits_of(first_model, journeys, events)
+        credits = Relation.of(
+            f"""SELECT * FROM {before} WHERE slot <= {fitted_from}
 UNION ALL
-SELECT * FROM credits_after_fit WHERE slot > {fitted_from}""",
-    )
-    return events
-
-
-def _credits_of(spec: CampaignSpec, events: EventTables, model: AttributionModel) -> str:
-    if isinstance(model, FittedModel):
-        for name, columns in model.tables().items():
-            events.engine.numbers(name, columns)
-    return credits_sql(model, journeys_of(spec.attribution), events.publisher_count)
+SELECT * FROM {credits} WHERE slot > {fitted_from}""",
+        )
+    return Attributed(spec, events, credits)
 
 
 @contextmanager
-def _on_the_grid(spec: CampaignSpec, engine: Engine) -> Iterator[str]:
-    """A table of the view `credits` on the integer grid, which is dropped at the end."""
-    table = f"contributions_{next(_TABLES)}"
-    engine.table(table, contributions_sql(spec, "credits"))
-    try:
-        yield table
-    finally:
-        engine.drop(table)
+def contributed(attributed: Attributed) -> Iterator[EngineContributions]:
+    """What everybody contributes, on the integer grid, for bounds."""
+    spec, engine = attributed.spec, attributed.events.engine
+    with engine.scratch():
+        weights = _on_the_grid(attributed)
+        yield EngineContributions(engine, weights, spec.campaign.slots, spec.layout)
 
 
 @contextmanager
-def contributed(spec: CampaignSpec, engine: Engine) -> Iterator[EngineContributions]:
-    """What everybody contributes, for bounds."""
-    with _on_the_grid(spec, engine) as table:
-        contributions = EngineContributions(engine, table, spec.campaign.slots, spec.layout)
-        try:
-            yield contributions
-        finally:
-            contributions.close()
-
-
-@contextmanager
-def accounted(spec: CampaignSpec, engine: Engine, books: Books) -> Iterator[EngineAccounts]:
+def accounted(attributed: Attributed, books: Books) -> Iterator[EngineAccounts]:
     """What everybody contributes, with books, for personal budgets."""
-    with _on_the_grid(spec, engine) as table:
-        accounts = EngineAccounts(engine, table, spec.campaign.slots, spec.layout, books)
-        try:
-            yield accounts
-        finally:
-            accounts.close()
+    spec, engine = attributed.spec, attributed.events.engine
+    with engine.scratch():
+        weights = _on_the_grid(attributed)
+        yield EngineAccounts(engine, weights, spec.campaign.slots, spec.layout, books)
 
 
-def write_credits(engine: Engine, path: Path) -> int:
+def _on_the_grid(attributed: Attributed) -> Relation:
+    engine, credits = attributed.events.engine, attributed.credits
+    return engine.table("contributions", contributions_sql(attributed.spec, credits))
+
+
+def write_credits(attributed: Attributed, path: Path) -> int:
     """Write credits before any privacy to a Parquet file and return the number of rows."""
+    engine = attributed.events.engine
     engine.write_parquet(
         "write credits",
         f"""SELECT user_id, conversion_id, slot, publisher_id,
   CAST(whole_div(credit_units * {_CREDIT_PARTS}, {UNITS_PER_CONVERSION}) AS DOUBLE)
     / {_CREDIT_PARTS} AS credit
-FROM credits""",
+FROM {attributed.credits}""",
         path,
     )
-    engine.read_files("written_credits", "parquet", [str(path)], None, ["credit"])
-    ((count,),) = engine.rows("count credits", "SELECT count(*) FROM written_credits")
+    written = engine.read_files("written_credits", "parquet", [str(path)], None, ["credit"])
+    ((count,),) = engine.rows("count credits", f"SELECT count(*) FROM {written}")
     return int(count)
 
 

@@ -44,17 +44,23 @@ def make_fit(spec: CampaignSpec, engine: Engine, randomness: Randomness) -> tupl
     fit = spec.attribution.fit
     assert fit is not None
     events = read_events(spec, engine, through=fit.slots)
-    if fit.holdout is not None:
-        read_holdout(spec, events, fit.holdout)
-    return fit_to_events(spec, engine, randomness)
+    return fit_to_events(spec, events, randomness)
 
 
-def fit_to_events(spec: CampaignSpec, engine: Engine, randomness: Randomness) -> tuple[Fit, Charge]:
-    """The same for events that stand in the engine."""
+def fit_to_events(
+    spec: CampaignSpec, events: EventTables, randomness: Randomness
+) -> tuple[Fit, Charge]:
+    """The same for events that were read."""
     section = spec.attribution
     assert section.fit is not None
     counts = counts_of(spec)
-    exact = engine_counts(engine, counts, journeys_of(section), spec.grid.starts_at)
+    exact = engine_counts(
+        events,
+        counts,
+        journeys_of(section),
+        spec.grid.starts_at,
+        read_holdout(spec, events, section.fit.holdout) if section.fit.holdout else None,
+    )
     noisy = noisy_counts(exact, fit_rho(spec), privacy_of(spec).adjacency, randomness)
     made = fit_of(
         section.model,

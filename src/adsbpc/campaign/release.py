@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
-from adsbpc.campaign.data_path import accounted, attribute, contributed
+from adsbpc.campaign.data_path import Attributed, accounted, attribute, contributed
 from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.planning import plan_anew
@@ -184,18 +184,20 @@ def release_slot(
             f"Release that one first, or everything up to {slot} with --through"
         )
 
-    # 2. and 3. Read the slot's events, set bad rows aside, attribute with what is public by now.
-    made = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
-    fit = running.fit()
-    events = attribute(spec, engine(), slot, fit)
-    if running.opening is not None:
-        check_holdout(spec, events)
-    read, bad = events.conversions(), events.quarantined()
+    with engine().scratch():
+        # 2. and 3. Read the slot's events, set bad rows aside, attribute with what is public.
+        made = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
+        fit = running.fit()
+        attributed = attribute(spec, engine(), slot, fit)
+        events = attributed.events
+        if running.opening is not None:
+            check_holdout(spec, events)
+        read, bad = events.conversion_count(), events.quarantined()
 
-    # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
-    rows = SlotRows(running, engine)
-    with running.mechanism.open_rows(rows) as people:
-        drawn, after = running.mechanism.release(state, people, randomness)
+        # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
+        rows = SlotRows(running, lambda: attributed)
+        with running.mechanism.open_rows(rows) as people:
+            drawn, after = running.mechanism.release(state, people, randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
     release = release_of(spec, drawn, fit, made)
@@ -209,13 +211,13 @@ class SlotRows:
     """The people of the next slot, whose events were attributed. `kept` is what the ledger keeps of
     them beside the mechanism's state: which new books count."""
 
-    def __init__(self, running: Running, engine: Callable[[], Engine]) -> None:
-        self._running, self._engine = running, engine
+    def __init__(self, running: Running, attributed: Callable[[], Attributed]) -> None:
+        self._running, self._attributed = running, attributed
         self._books: list[Path] = []
         self.kept: dict[str, Any] = {}
 
     def contributions(self) -> AbstractContextManager[Contributions]:
-        return contributed(self._running.spec, self._engine())
+        return contributed(self._attributed())
 
     @contextmanager
     def accounts(self) -> Iterator[Accounts]:
@@ -223,7 +225,7 @@ class SlotRows:
         folder = BookFolder(self._running.spec)
         with folder.attempt(self._running.steps) as books:
             self._books.append(books.new)
-            with accounted(self._running.spec, self._engine(), books) as accounts:
+            with accounted(self._attributed(), books) as accounts:
                 yield accounts
             self.kept["books"] = folder.seal(books.new)
 

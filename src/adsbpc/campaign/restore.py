@@ -8,12 +8,13 @@ the ledger's own seal nor a mark vouches.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from adsbpc.campaign.data_path import attribute
+from adsbpc.campaign.data_path import Attributed, attribute
 from adsbpc.campaign.published import Published, named_slots, release_files, text_of
 from adsbpc.campaign.release import Released, Releases, Running, SlotRows, take_up
 from adsbpc.engines import Engine
@@ -142,15 +143,19 @@ def _adopt(
     """What the ledger keeps of the state that the slot left: exactly what it was."""
     mechanism, slot = running.mechanism, release.slot
     carries = release.ledger is not None and release.ledger.commitment is not None
-    if mechanism.adopts_from_rows:
-        if not carries:
-            raise LedgerError(
-                f"slot {slot}: its release carries no commitment, as those of an earlier version "
-                f"do not, and nothing else shows whether the events are those of then. {_ENDS}"
-            )
-        attribute(running.spec, engine(), slot, running.fit())
-    rows = SlotRows(running, engine)
-    states = mechanism.adopt(state, rows, release)
+    if mechanism.adopts_from_rows and not carries:
+        raise LedgerError(
+            f"slot {slot}: its release carries no commitment, as those of an earlier version do "
+            f"not, and nothing else shows whether the events are those of then. {_ENDS}"
+        )
+    with ExitStack() as stack:
+
+        def attributed() -> Attributed:
+            stack.enter_context(engine().scratch())
+            return attribute(running.spec, engine(), slot, running.fit())
+
+        rows = SlotRows(running, attributed)
+        states = mechanism.adopt(state, rows, release)
     if carries:
         states = [each for each in states if running.ledger.committed(release, each.last_secret)]
     if len(states) == 1 and (carries or running.opening is None):

@@ -25,13 +25,13 @@ def run(file: Path, out: Path, quarantine: Path | None, as_json: bool) -> None:
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
         with notes().status(f"Reading events on {engine.name}"):
-            events = attribute(spec, engine, fit=fit)
+            attributed = attribute(spec, engine, fit=fit)
         with notes().status(f"Attributing ({spec.attribution.model})"):
-            rows = write_credits(engine, out)
+            rows = write_credits(attributed, out)
         with notes().status("Counting quarantined rows"):
-            bad = events.quarantined()
+            bad = attributed.events.quarantined()
             if quarantine is not None:
-                events.write_quarantine(quarantine)
+                attributed.events.write_quarantine(quarantine)
     finally:
         engine.close()
     if as_json:

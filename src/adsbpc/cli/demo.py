@@ -71,8 +71,7 @@ def _truth(campaign: Campaign) -> dict[str, float]:
     spec = campaign.spec
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
-        attribute(spec, engine, fit=campaign.fit())
-        with contributed(spec, engine) as contributions:
+        with contributed(attribute(spec, engine, fit=campaign.fit())) as contributions:
             totals = [contributions.totals(slot) for slot in range(1, spec.campaign.slots + 1)]
     finally:
         engine.close()

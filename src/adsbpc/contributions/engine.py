@@ -8,7 +8,6 @@ question reads one slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count as counting
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,16 @@ from adsbpc.contributions.interface import (
     check_edges,
     check_slot,
 )
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model.layout import Layout
 from adsbpc.model.spec import CampaignSpec
-
-_INSTANCES = counting(1)
 
 # Time order of a user's conversions; cells of one conversion follow the layout.
 _TIME_ORDER = "time_us, conversion_number, cell_index"
 
 
-def contributions_sql(spec: CampaignSpec, credits: str) -> str:
+def contributions_sql(spec: CampaignSpec, credits: Relation) -> str:
     """Credits to weights on the grid, a row per conversion and cell.
 
     For the metric `value` a conversion at or above the cap weighs 720,720 units and one below it
@@ -59,37 +56,32 @@ class EngineContributions:
     asks several questions about a slot and then moves on.
     """
 
-    def __init__(self, engine: Engine, relation: str, slots: int, layout: Layout) -> None:
+    def __init__(self, engine: Engine, relation: Relation, slots: int, layout: Layout) -> None:
         self.slots = slots
         self.layout = layout
         self._engine = engine
         self._relation = relation
-        # A name of its own: another instance's sums would let users pass the bound.
-        self._user_totals = f"user_totals_{next(_INSTANCES)}"
+        self._user_totals: Relation | None = None
         self._current_slot: int | None = None
-
-    def close(self) -> None:
-        """Free what is kept of the slot last asked about."""
-        self._current_slot = None
-        self._engine.drop(self._user_totals)
 
     def _rows_of(self, slot: int) -> str:
         # Rows without weight are nobody's; the caps count on weights above zero.
         rows = f"SELECT * FROM {self._relation} WHERE slot = {int(slot)} AND weight > 0"
         return f"({rows}) AS slot_rows"
 
-    def _move_to(self, slot: int) -> None:
+    def _totals_of_users(self, slot: int) -> Relation:
         check_slot(slot, self.slots)
-        if slot == self._current_slot:
-            return
-        self._current_slot = None
-        self._engine.drop(self._user_totals)
-        self._engine.table(
-            self._user_totals,
-            "SELECT user_id, CAST(sum(weight) AS BIGINT) AS total"
-            f" FROM {self._rows_of(slot)} GROUP BY user_id",
-        )
-        self._current_slot = slot
+        if self._user_totals is None or slot != self._current_slot:
+            if self._user_totals is not None:
+                self._engine.drop(self._user_totals)
+            self._user_totals = None
+            self._user_totals = self._engine.table(
+                "user_totals",
+                "SELECT user_id, CAST(sum(weight) AS BIGINT) AS total"
+                f" FROM {self._rows_of(slot)} GROUP BY user_id",
+            )
+            self._current_slot = slot
+        return self._user_totals
 
     def _per_cell(self, found: list[tuple[Any, ...]]) -> Integers:
         totals = np.zeros(len(self.layout), dtype=np.int64)
@@ -106,13 +98,13 @@ class EngineContributions:
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         check_edges(edges)
-        self._move_to(slot)
+        users = self._totals_of_users(slot)
         bins = "".join(f" WHEN total <= {int(edge)} THEN {i}" for i, edge in enumerate(edges))
         counts = np.zeros(len(edges) + 1, dtype=np.int64)
         found = self._engine.rows(
             "histogram",
             f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin"
-            f" FROM {self._user_totals}) AS binned GROUP BY bin",
+            f" FROM {users}) AS binned GROUP BY bin",
         )
         for position, count in found:
             counts[position] = count
@@ -120,10 +112,10 @@ class EngineContributions:
 
     def users_above(self, slot: int, bound: int) -> int:
         check_bound(bound)
-        self._move_to(slot)
+        users = self._totals_of_users(slot)
         ((count,),) = self._engine.rows(
             "users above bound",
-            f"SELECT count(*) FROM {self._user_totals} WHERE total > {int(bound)}",
+            f"SELECT count(*) FROM {users} WHERE total > {int(bound)}",
         )
         return int(count)
 
@@ -138,7 +130,7 @@ class EngineContributions:
         if bound is None:
             return totals
         check_bound(bound)
-        self._move_to(slot)
+        users = self._totals_of_users(slot)
         # Few users pass a sensible bound: only their rows are put in order, to take off the rest.
         cut = self._engine.rows(
             "cut above bound",
@@ -148,7 +140,7 @@ WITH running AS (
       PARTITION BY slot_rows.user_id ORDER BY {_TIME_ORDER}
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS running
   FROM {self._rows_of(slot)}
-  JOIN {self._user_totals} AS users ON users.user_id = slot_rows.user_id
+  JOIN {users} AS users ON users.user_id = slot_rows.user_id
   WHERE users.total > {int(bound)}
 )
 SELECT cell_index,

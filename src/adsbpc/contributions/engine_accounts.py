@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count as counting
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +25,10 @@ from adsbpc.contributions.filter_sql import (
     whole,
 )
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
-from adsbpc.engines import Engine
+from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
 from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import LARGEST_CELL, MOST_COLUMNS, PARTS, Terms
-
-_INSTANCES = counting(1)
 
 NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
 FILES = (NAMES, CELLS, CUT, USERS)
@@ -52,7 +49,7 @@ class EngineAccounts:
     def __init__(
         self,
         engine: Engine,
-        relation: str,
+        relation: Relation,
         slots: int,
         layout: Layout,
         books: Books,
@@ -69,23 +66,12 @@ class EngineAccounts:
                 f"{len(layout)} cells: personal budgets take fewer than {MOST_COLUMNS}. "
                 'Count small ones under "other", or take mechanism = "adsbpc"'
             )
-        self._prefix = f"books_{next(_INSTANCES)}"
-        self._tables: list[str] = []
+        # What the steps below have made so far, by its name there.
+        self._rows: dict[str, Relation] = {}
         self._opened = False
-
-    def close(self) -> None:
-        """Free the tables; the files stay."""
-        for table in self._tables:
-            self._engine.drop(table)
-        self._tables.clear()
-        self._opened = False
-
-    def _name(self, what: str) -> str:
-        return f"{self._prefix}_{what}"
 
     def _table(self, what: str, sql: str) -> None:
-        self._engine.table(self._name(what), sql)
-        self._tables.append(self._name(what))
+        self._rows[what] = self._engine.table(what, sql)
 
     def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
         check_edges(edges)
@@ -115,7 +101,7 @@ class EngineAccounts:
 SELECT cell % {MOST_COLUMNS} AS place, CAST(sum(kept) AS BIGINT)
 FROM ({self._kept_cells()}) AS kept GROUP BY cell % {MOST_COLUMNS}
 UNION ALL
-SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._name("counted")}""",
+SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._rows["counted"]}""",
         )
         totals = [0] * (cut_column + 1)
         for place, total in found:
@@ -142,14 +128,14 @@ WITH cost_with (slot, cost) AS (VALUES {slot_values(costs)}),
 earlier AS (
   SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
     sum(wide(past.moved * cost)) AS before
-  FROM {self._name("past")} AS past
-  JOIN {self._name("asked")} AS now ON now.cell = past.cell
+  FROM {self._rows["past"]} AS past
+  JOIN {self._rows["asked"]} AS now ON now.cell = past.cell
   JOIN cost_with ON cost_with.slot = past.slot
   GROUP BY now.cell
 )
 SELECT now.cell, whole_div(now.cell, {MOST_COLUMNS}) AS number, asked,
   coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM {self._name("asked")} AS now LEFT JOIN earlier ON earlier.cell = now.cell""",
+FROM {self._rows["asked"]} AS now LEFT JOIN earlier ON earlier.cell = now.cell""",
         )
         self._table(
             "active",
@@ -157,12 +143,12 @@ FROM {self._name("asked")} AS now LEFT JOIN earlier ON earlier.cell = now.cell""
 WITH more AS (
   SELECT number,
     sum(2 * wide(asked) * asked_before + {costs[-1]} * wide(asked) * wide(asked)) AS need
-  FROM {self._name("cells")} GROUP BY number
+  FROM {self._rows["cells"]} GROUP BY number
 )
 SELECT more.number,
   least(coalesce(before.need, wide(0)) + more.need, {whole(LARGEST_NEED)}) AS need,
   coalesce(before.spent, wide(0)) AS spent
-FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = more.number""",
+FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
         )
         self._opened = True
 
@@ -177,21 +163,18 @@ FROM more LEFT JOIN {self._name("users_before")} AS before ON before.number = mo
         for file, (view, names) in columns.items():
             folders = earlier[-1:] if file == USERS else earlier
             if folders:
-                self._engine.read_files(
-                    self._name(view), "parquet", [str(each / file) for each in folders], None, names
-                )
+                paths = [str(each / file) for each in folders]
+                self._rows[view] = self._engine.read_files(view, "parquet", paths, None, names)
             else:
                 nothing = ", ".join(f"weight AS {name}" for name in names if name != "user_id")
-                self._engine.view(
-                    self._name(view),
+                self._rows[view] = Relation.of(
                     f"SELECT CAST(user_id AS STRING) AS user_id, {nothing}"
                     f" FROM {self._relation} WHERE 1 = 0",
                 )
-        self._engine.view(
-            self._name("users_before"),
+        self._rows["users_before"] = Relation.of(
             "SELECT number, wide_of(need_high, need_low) AS need,"
             " wide_of(spent_high, spent_low) AS spent"
-            f" FROM {self._name('users_stored')}",
+            f" FROM {self._rows['users_stored']}",
         )
 
     def _give_numbers(self) -> None:
@@ -209,13 +192,13 @@ FROM (
     SELECT CAST(user_id AS STRING) AS user_id, cell_index, weight
     FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
   ) AS now
-  LEFT JOIN {self._name("names_before")} AS names ON names.user_id = now.user_id
+  LEFT JOIN {self._rows["names_before"]} AS names ON names.user_id = now.user_id
 ) AS named
 GROUP BY number, newcomer, cell_index""",
         )
         ((least, most),) = self._engine.rows(
             "places",
-            f"SELECT min(cell_index), max(cell_index) FROM {self._name('asked_by_name')}",
+            f"SELECT min(cell_index), max(cell_index) FROM {self._rows['asked_by_name']}",
         )
         if most is not None and not 0 <= least <= most < len(self.layout):
             raise ContributionError(
@@ -223,7 +206,7 @@ GROUP BY number, newcomer, cell_index""",
                 f"to {len(self.layout) - 1}"
             )
         ((known,),) = self._engine.rows(
-            "count names", f"SELECT count(*) FROM {self._name('names_before')}"
+            "count names", f"SELECT count(*) FROM {self._rows['names_before']}"
         )
         self._table(
             "names_new",
@@ -231,27 +214,27 @@ GROUP BY number, newcomer, cell_index""",
 SELECT user_id, CAST({int(known)} + row_number() OVER (ORDER BY user_id) AS BIGINT) AS number
 FROM (
   SELECT DISTINCT newcomer AS user_id
-  FROM {self._name("asked_by_name")} WHERE newcomer IS NOT NULL
+  FROM {self._rows["asked_by_name"]} WHERE newcomer IS NOT NULL
 ) AS newcomers""",
         )
         self._table(
             "asked",
             f"""
 SELECT number * {MOST_COLUMNS} + cell_index AS cell, asked
-FROM {self._name("asked_by_name")} WHERE number IS NOT NULL
+FROM {self._rows["asked_by_name"]} WHERE number IS NOT NULL
 UNION ALL
 SELECT names.number * {MOST_COLUMNS} + cell_index AS cell, asked
-FROM {self._name("asked_by_name")} AS asked
-JOIN {self._name("names_new")} AS names ON names.user_id = asked.newcomer""",
+FROM {self._rows["asked_by_name"]} AS asked
+JOIN {self._rows["names_new"]} AS names ON names.user_id = asked.newcomer""",
         )
 
     def _everybody(self, active: str) -> str:
         """Need and account of all users so far, those of the slot as they are in `active`."""
         return f"""
-SELECT number, need, spent FROM {self._name(active)}
+SELECT number, need, spent FROM {self._rows[active]}
 UNION ALL
-SELECT before.number, before.need, before.spent FROM {self._name("users_before")} AS before
-LEFT JOIN {self._name(active)} AS active ON active.number = before.number
+SELECT before.number, before.need, before.spent FROM {self._rows["users_before"]} AS before
+LEFT JOIN {self._rows[active]} AS active ON active.number = before.number
 WHERE active.number IS NULL"""
 
     def _judge(self, terms: Terms, multiplier: int, limit: int) -> None:
@@ -263,11 +246,11 @@ WHERE active.number IS NULL"""
 WITH sums AS (
   SELECT number, {terms.own} * sum({capped} * {capped}) AS square,
     sum({capped} * before) AS cross_term, max(asked) AS largest
-  FROM {self._name("cells")} GROUP BY number
+  FROM {self._rows["cells"]} GROUP BY number
 ),
 rooms AS (
   SELECT sums.number, need, spent, square, cross_term, largest, {whole(limit)} - spent AS room
-  FROM sums JOIN {self._name("active")} AS active ON active.number = sums.number
+  FROM sums JOIN {self._rows["active"]} AS active ON active.number = sums.number
 )
 SELECT number, need, spent, square + 2 * cross_term AS charge,
   CASE WHEN largest <= {terms.cap(multiplier)} THEN 0 ELSE 1 END AS is_capped,
@@ -283,8 +266,8 @@ FROM ({guessed("rooms", "number, need, spent, largest")}) AS guessed""",
 WITH kept AS (
   SELECT cell, cells.number, asked, before, whole_div(
     least(asked, {terms.cap(multiplier)}) * parts, {PARTS}) AS kept
-  FROM {self._name("cells")} AS cells
-  JOIN {self._name("judged")} AS judged ON judged.number = cells.number
+  FROM {self._rows["cells"]} AS cells
+  JOIN {self._rows["judged"]} AS judged ON judged.number = cells.number
   WHERE parts < {PARTS} OR is_capped = 1
 )
 SELECT cell, number, asked, kept,
@@ -300,12 +283,12 @@ FROM kept""",
 WITH cost_with (slot, cost) AS (VALUES {slot_values(terms.costs)}),
 charged AS (
   SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut, sum(charge) AS charge
-  FROM {self._name("short")} GROUP BY number
+  FROM {self._rows["short"]} GROUP BY number
 ),
 earlier AS (
   SELECT past.number, sum(wide(past.moved * cost)) AS before,
     sum(wide_of(charge_high, charge_low)) AS spent
-  FROM {self._name("past_cut")} AS past
+  FROM {self._rows["past_cut"]} AS past
   JOIN charged ON charged.number = past.number
   JOIN cost_with ON cost_with.slot = past.slot
   GROUP BY past.number
@@ -335,26 +318,25 @@ FROM counted""",
     def _kept_cells(self) -> str:
         """Cells of everybody: the few that were cut short, and all others whole."""
         return f"""
-SELECT cell, asked, kept FROM {self._name("short")}
+SELECT cell, asked, kept FROM {self._rows["short"]}
 UNION ALL
-SELECT cell, asked, asked AS kept FROM {self._name("cells")} AS cells
-LEFT JOIN {self._name("counted")} AS counted ON counted.number = cells.number
+SELECT cell, asked, asked AS kept FROM {self._rows["cells"]} AS cells
+LEFT JOIN {self._rows["counted"]} AS counted ON counted.number = cells.number
 WHERE counted.number IS NULL"""
 
     def _check(self, terms: Terms) -> None:
         """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
-        self._engine.view(
-            self._name("after"),
+        self._rows["after"] = Relation.of(
             f"""
 SELECT judged.number, need, judged.spent + coalesce(kept_charge, judged.charge) AS spent
-FROM {self._name("judged")} AS judged
-LEFT JOIN {self._name("counted")} AS counted ON counted.number = judged.number""",
+FROM {self._rows["judged"]} AS judged
+LEFT JOIN {self._rows["counted"]} AS counted ON counted.number = judged.number""",
         )
         ((kept, cut),) = self._engine.rows(
             "largest accounts",
             f"""
-SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {whole(terms.kept_limit)}),
-  (SELECT count(*) FROM {self._name("counted")} WHERE spent + charge > {whole(terms.cut_limit)})""",
+SELECT (SELECT count(*) FROM {self._rows["after"]} WHERE spent > {whole(terms.kept_limit)}),
+  (SELECT count(*) FROM {self._rows["counted"]} WHERE spent + charge > {whole(terms.cut_limit)})""",
         )
         if kept or cut:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
@@ -362,11 +344,11 @@ SELECT (SELECT count(*) FROM {self._name("after")} WHERE spent > {whole(terms.ke
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
         parts = {
-            NAMES: f"SELECT user_id, number FROM {self._name('names_new')}",
+            NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
             CELLS: f"SELECT {slot}, cell, asked, kept * {terms.multiplier} AS moved"
             f" FROM ({self._kept_cells()}) AS kept",
             CUT: f"SELECT {slot}, number, moved, high(charge) AS charge_high,"
-            f" low(charge) AS charge_low FROM {self._name('counted')} WHERE moved > 0",
+            f" low(charge) AS charge_low FROM {self._rows['counted']} WHERE moved > 0",
             USERS: "SELECT number, high(need) AS need_high, low(need) AS need_low,"
             " high(spent) AS spent_high, low(spent) AS spent_low"
             f" FROM ({self._everybody('after')}) AS everybody",

@@ -10,21 +10,30 @@ import numpy as np
 
 from adsbpc.attribution import CountSet, Journeys, fit_cells_sql, fit_users_sql
 from adsbpc.contributions.interface import Integers
-from adsbpc.engines import Engine
+from adsbpc.engines import Relation
 from adsbpc.errors import ContributionError
+from adsbpc.events import EventTables
 from adsbpc.privacy import COUNT_UNITS, full_weight, user_weight
 
 
-def engine_counts(engine: Engine, counts: CountSet, journeys: Journeys, starts_at: int) -> Integers:
-    """Sums over users of what they add, times their weight, for every cell of the set: of the
-    events that stand in the engine, in journeys that end at `starts_at` or later."""
-    full = full_weight(counts.full_squared)
-    engine.table("fit_users", fit_users_sql(counts, journeys, starts_at), row_key="user_key")
+def engine_counts(
+    events: EventTables,
+    counts: CountSet,
+    journeys: Journeys,
+    starts_at: int,
+    holdout: Relation | None = None,
+) -> Integers:
+    """Sums over users of what they add, times their weight, for every cell of the set: of journeys
+    that end at `starts_at` or later. `holdout` are the users of a set that counts them apart."""
+    full, engine = full_weight(counts.full_squared), events.engine
+    users = engine.table(
+        "fit_users", fit_users_sql(journeys, starts_at, events, holdout), row_key="user_key"
+    )
     # `guess` comes from floating point and may be off by one; `fits` settles it in integers.
     found = engine.rows(
         f"counts of {counts.name}",
         f"""
-WITH {fit_cells_sql(counts, journeys)},
+WITH {fit_cells_sql(counts, journeys, events, users)},
 norms AS (
   SELECT user_key, CAST(sum(amount * amount) AS BIGINT) AS squared FROM all_cells GROUP BY user_key
 ),
@@ -44,7 +53,7 @@ SELECT all_cells.cell, CAST(sum(all_cells.amount * weights.weight) AS BIGINT) AS
 FROM all_cells JOIN weights ON weights.user_key = all_cells.user_key
 GROUP BY all_cells.cell""",
     )
-    engine.drop("fit_users")
+    engine.drop(users)
     return _in_order(counts, found)
 
 

@@ -8,6 +8,7 @@ each engine defines when it opens:
     high(x), low(x)        a 128-bit integer from 0 to 2^106 - 1 as two BIGINTs, x = high 2^53 + low
     wide_of(h, l)          and back; files hold the two, because Parquet has no such integers
     micros(t)              microseconds since 1970 of a TIMESTAMP, whose session zone is UTC
+    timestamp_of(m)        and back
     moment_text(m)         such microseconds between 1900 and 2200 as a text, for people
     is_text(s)             whether a text is valid UTF-8; some engines never hold another
     fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
@@ -19,11 +20,13 @@ column UNREADABLE, which every view over files has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from adsbpc.engines.csv_dialect import CsvDialect
 
@@ -55,52 +58,97 @@ class Schema:
     columns: dict[str, Column]
 
 
-class Engine(Protocol):
-    """Runs SQL texts; only aggregates come back through `rows`."""
+@dataclass(frozen=True)
+class Relation:
+    """A handle on rows: what a text says after FROM. Rows that stand in an engine's session have a
+    name that nothing else has; those of a query are computed wherever it is used."""
 
-    name: str
+    text: str
+    is_table: bool = False
 
-    def view(self, name: str, sql: str) -> None:
-        """Define a temporary view; nothing is computed yet."""
+    @classmethod
+    def of(cls, query: str) -> Relation:
+        return cls(f"(\n{query}\n)")
 
-    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
+    def __str__(self) -> str:
+        return self.text
+
+
+class Engine(ABC):
+    """Runs SQL texts; only aggregates come back through `rows`. `what` names a step in messages."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._made: list[Relation] = []
+        self._count = 0
+
+    def _new(self, what: str, *, is_table: bool = False) -> Relation:
+        self._count += 1
+        relation = Relation(f"adsbpc_{self._count}_{what}", is_table)
+        self._made.append(relation)
+        return relation
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Rows that are made inside are dropped at the end."""
+        before = len(self._made)
+        try:
+            yield
+        finally:
+            for relation in reversed(self._made[before:]):
+                self.drop(relation)
+
+    def drop(self, relation: Relation) -> None:
+        """Forget rows and free their memory."""
+        self._made.remove(relation)
+        self._drop(relation)
+
+    @abstractmethod
+    def _drop(self, relation: Relation) -> None: ...
+
+    @abstractmethod
+    def table(self, what: str, sql: str, row_key: str | None = None) -> Relation:
         """Compute a temporary table, with a unique BIGINT column per row if one is named."""
 
-    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+    @abstractmethod
+    def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
         """Define a small temporary table of BIGINT columns."""
 
-    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
+    @abstractmethod
+    def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
         """Run a query whose answer is small."""
 
-    def drop(self, name: str) -> None:
-        """Forget a temporary table and free its memory."""
-
+    @abstractmethod
     def describe_files(
         self, file_format: FileFormat, files: Sequence[str], base: str | None
     ) -> list[Schema]:
         """Schema of each file. Folders `name=value` below `base`, if there is one, are columns."""
 
+    @abstractmethod
     def describe_table(self, table: str) -> Schema:
         """Schema of a table that the engine already has."""
 
+    @abstractmethod
     def read_files(
         self,
-        view: str,
+        what: str,
         file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
-    ) -> None:
-        """Define a view over these columns of files, matched by name, and UNREADABLE; folders as
-        above."""
+    ) -> Relation:
+        """A view over these columns of files, matched by name, and UNREADABLE; folders as above."""
 
-    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
-        """Define a view over these columns of a table that the engine already has, and
-        UNREADABLE."""
+    @abstractmethod
+    def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
+        """A view over these columns of a table that the engine already has, and UNREADABLE."""
 
-    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+    @abstractmethod
+    def write_parquet(self, what: str, sql: str, path: Path) -> None:
         """Write a query's rows to one Parquet file, whole or not at all."""
 
+    @abstractmethod
     def close(self) -> None:
         """End the session and remove what it spilled."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.durable import replacing
-from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema, quote_name
+from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema, quote_name
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
 from adsbpc.errors import EngineError, SourceError, SpecError
 
@@ -24,6 +24,7 @@ _VOCABULARY = (
     "CREATE TEMP MACRO wide_of(h, l) AS"
     " CAST(h AS HUGEINT) * CAST(9007199254740992 AS HUGEINT) + CAST(l AS HUGEINT)",
     "CREATE TEMP MACRO micros(t) AS epoch_us(t)",
+    "CREATE TEMP MACRO timestamp_of(m) AS make_timestamp(m)",
     "CREATE TEMP MACRO moment_text(m) AS strftime(make_timestamp(m), '%Y-%m-%d %H:%M:%S.%f')",
     "CREATE TEMP MACRO is_text(s) AS TRUE",
     "CREATE TEMP MACRO fingerprint(s, t) AS hash(s, t)",
@@ -59,7 +60,7 @@ class _Opened:
     columns: tuple[str, ...]
 
 
-class DuckDBEngine:
+class DuckDBEngine(Engine):
     """`database` opens a DuckDB file read-only; other options are DuckDB settings."""
 
     name = "duckdb"
@@ -69,6 +70,7 @@ class DuckDBEngine:
 
         from adsbpc.engines.file_copies import FileCopies
 
+        super().__init__()
         settings = dict(options or {})
         database = str(settings.pop("database", ":memory:"))
         # Memory stays low when rows may leave a scan in any order; every text orders what it needs.
@@ -94,7 +96,7 @@ class DuckDBEngine:
             self._connection.execute(statement)
         self._copies = FileCopies(Path(self._spill.name))
         # Views over Parquet files as they are, which may hold values that stop a scan.
-        self._as_they_are: dict[str, _Opened] = {}
+        self._as_they_are: dict[Relation, _Opened] = {}
 
     def _execute(self, step: str, sql: str) -> list[tuple[Any, ...]]:
         import duckdb
@@ -127,28 +129,29 @@ class DuckDBEngine:
             del self._as_they_are[view]
         return found
 
-    def view(self, name: str, sql: str) -> None:
-        self._execute(name, f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
+    def table(self, what: str, sql: str, row_key: str | None = None) -> Relation:
+        relation = self._new(what, is_table=True)
+        if row_key:
+            sql = f"SELECT row_number() OVER () AS {row_key}, keyed.* FROM (\n{sql}\n) AS keyed"
+        self._execute(what, f"CREATE TEMP TABLE {relation} AS {sql}")
+        return relation
 
-    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
-        numbered = f"SELECT row_number() OVER () AS {row_key}, keyed.* FROM (\n{sql}\n) AS keyed"
-        self._execute(
-            name, f"CREATE OR REPLACE TEMP TABLE {name} AS {numbered if row_key else sql}"
-        )
-
-    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+    def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
         import pyarrow as pa
 
         given = pa.table({key: pa.array(list(c), pa.int64()) for key, c in columns.items()})
         self._connection.register("given_numbers", given)
-        self.table(name, "SELECT * FROM given_numbers")
+        relation = self.table(what, "SELECT * FROM given_numbers")
         self._connection.unregister("given_numbers")
+        return relation
 
-    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
-        return self._execute(step, sql)
+    def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
+        return self._execute(what, sql)
 
-    def drop(self, name: str) -> None:
-        self._execute(name, f"DROP TABLE IF EXISTS {name}")
+    def _drop(self, relation: Relation) -> None:
+        self._as_they_are.pop(relation, None)
+        kind = "TABLE" if relation.is_table else "VIEW"
+        self._execute(f"drop {relation}", f"DROP {kind} IF EXISTS {relation}")
 
     def describe_files(
         self, file_format: FileFormat, files: Sequence[str], base: str | None
@@ -187,28 +190,30 @@ class DuckDBEngine:
 
     def read_files(
         self,
-        view: str,
+        what: str,
         file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
-    ) -> None:
-        self._as_they_are.pop(view, None)
+    ) -> Relation:
+        relation = self._new(what)
         if isinstance(file_format, CsvDialect):
             copies = self._copies.of_csv(files, base, columns, file_format)
-            self._select(view, _reader(copies, base), columns, UNREADABLE)
+            self._select(relation, _reader(copies, base), columns, UNREADABLE)
         else:
-            self._as_they_are[view] = _Opened(tuple(files), base, tuple(columns))
-            self._select(view, _reader(files, base), columns)
+            self._as_they_are[relation] = _Opened(tuple(files), base, tuple(columns))
+            self._select(relation, _reader(files, base), columns)
+        return relation
 
-    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
-        self._as_they_are.pop(view, None)
-        self._select(view, table, columns)
+    def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
+        relation = self._new(what)
+        self._select(relation, table, columns)
+        return relation
 
     def _select(
-        self, view: str, relation: str, columns: Sequence[str], unreadable: str | None = None
+        self, view: Relation, source: str, columns: Sequence[str], unreadable: str | None = None
     ) -> None:
-        types = self._describe(view, relation).columns
+        types = self._describe(view.text, source).columns
         reason = "CAST(NULL AS VARCHAR)" if unreadable is None else quote_name(unreadable)
         wanted = []
         for name in columns:
@@ -217,14 +222,17 @@ class DuckDBEngine:
                 quoted = f"CAST({quoted} AS TIMESTAMPTZ) AS {quoted}"
             wanted.append(quoted)
         wanted.append(f"{reason} AS {quote_name(UNREADABLE)}")
-        self.view(view, f"SELECT {', '.join(wanted)} FROM {relation}")
+        listed = ", ".join(wanted)
+        self._execute(
+            view.text, f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {listed} FROM {source}"
+        )
 
-    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+    def write_parquet(self, what: str, sql: str, path: Path) -> None:
         try:
             with replacing(path) as unfinished:
-                self._execute(step, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
+                self._execute(what, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
         except OSError as error:
-            raise EngineError(self.name, step, f"{path} cannot be written ({error})") from None
+            raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
 
     def close(self) -> None:
         self._connection.close()

@@ -10,7 +10,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.engines.base import Column, ColumnKind, FileFormat, Schema
+from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
 from adsbpc.engines.spark_parquet import backticked, from_milliseconds, milliseconds_in, widest
@@ -33,6 +33,7 @@ _VOCABULARY = (
     " RETURN CAST(h AS DECIMAL(38, 0)) * CAST(9007199254740992 AS DECIMAL(38, 0))"
     " + CAST(l AS DECIMAL(38, 0))",
     "CREATE TEMPORARY FUNCTION micros(t TIMESTAMP) RETURNS BIGINT RETURN unix_micros(t)",
+    "CREATE TEMPORARY FUNCTION timestamp_of(m BIGINT) RETURNS TIMESTAMP RETURN timestamp_micros(m)",
     "CREATE TEMPORARY FUNCTION moment_text(m BIGINT) RETURNS STRING"
     " RETURN date_format(timestamp_micros(m), 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
     "CREATE TEMPORARY FUNCTION is_text(s STRING) RETURNS BOOLEAN RETURN is_valid_utf8(s)",
@@ -95,7 +96,7 @@ def column_kind(declared: str) -> ColumnKind:
     return _KINDS.get(declared, ColumnKind.OTHER)
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """Options are Spark settings; `spark.master` is `local[*]` unless they say otherwise."""
 
     name = "spark"
@@ -107,6 +108,7 @@ class SparkEngine:
             raise AdsbpcError(
                 'engine = "spark" needs pyspark. Install it with: pip install "adsbpc[spark]"'
             ) from None
+        super().__init__()
         settings = {**_DEFAULTS, **(options or {})}
         if str(settings["spark.master"]).startswith("local") and find_java() is None:
             raise AdsbpcError(MISSING_JAVA)
@@ -126,50 +128,50 @@ class SparkEngine:
             self._session.conf.set(key, value)
         for statement in _VOCABULARY:
             self._session.sql(statement)
-        self._kept: dict[str, DataFrame] = {}
+        self._kept: dict[Relation, DataFrame] = {}
 
-    def _query(self, step: str, sql: str) -> DataFrame:
+    def _query(self, what: str, sql: str) -> DataFrame:
 
         try:
             return self._session.sql(sql)
         except _errors() as error:
-            raise EngineError(self.name, step, _cause(error), sql) from error
+            raise EngineError(self.name, what, _cause(error), sql) from error
 
-    def view(self, name: str, sql: str) -> None:
-        self._query(name, sql).createOrReplaceTempView(name)
+    def _name(self, what: str, frame: DataFrame) -> Relation:
+        relation = self._new(what)
+        frame.createOrReplaceTempView(relation.text)
+        return relation
 
-    def table(self, name: str, sql: str, row_key: str | None = None) -> None:
+    def table(self, what: str, sql: str, row_key: str | None = None) -> Relation:
         from pyspark.sql.functions import monotonically_increasing_id
 
-        frame = self._query(name, sql)
+        frame = self._query(what, sql)
         if row_key:
             frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
         try:
             # A checkpoint, not a cache: row keys must never be computed a second time.
             frame = frame.localCheckpoint(eager=True)
         except _errors() as error:
-            raise EngineError(self.name, name, _cause(error), sql) from error
-        frame.createOrReplaceTempView(name)
-        self._kept[name] = frame
+            raise EngineError(self.name, what, _cause(error), sql) from error
+        relation = self._name(what, frame)
+        self._kept[relation] = frame
+        return relation
 
-    def numbers(self, name: str, columns: Mapping[str, Sequence[int]]) -> None:
+    def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
         schema = ", ".join(f"{key} BIGINT" for key in columns)
         listed = list(zip(*columns.values(), strict=True))
-        self._session.createDataFrame(listed, schema).createOrReplaceTempView(name)
+        return self._name(what, self._session.createDataFrame(listed, schema))
 
-    def rows(self, step: str, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
 
         try:
-            return [tuple(row) for row in self._query(step, sql).collect()]
+            return [tuple(row) for row in self._query(what, sql).collect()]
         except _errors() as error:
-            raise EngineError(self.name, step, _cause(error), sql) from error
+            raise EngineError(self.name, what, _cause(error), sql) from error
 
-    def drop(self, name: str) -> None:
-        self._session.catalog.dropTempView(name)
-        self._forget(name)
-
-    def _forget(self, name: str) -> None:
-        frame = self._kept.pop(name, None)
+    def _drop(self, relation: Relation) -> None:
+        self._session.catalog.dropTempView(relation.text)
+        frame = self._kept.pop(relation, None)
         if frame is not None:
             frame.unpersist()
 
@@ -244,12 +246,12 @@ class SparkEngine:
 
     def read_files(
         self,
-        view: str,
+        what: str,
         file_format: FileFormat,
         files: Sequence[str],
         base: str | None,
         columns: Sequence[str],
-    ) -> None:
+    ) -> Relation:
         wanted = [backticked(name) for name in (*columns, UNREADABLE)]
         try:
             if isinstance(file_format, CsvDialect):
@@ -257,11 +259,10 @@ class SparkEngine:
             else:
                 parts = self._parquet_parts(files, base, columns)
             frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
-            self._forget(view)
             if isinstance(file_format, CsvDialect):
                 # Read once, and a step of its own: within later ones Spark would write every
                 # field's expression again wherever it is used, until nothing compiles.
-                self._kept[view] = frame.persist()
+                frame = frame.persist()
         except _errors() as error:
             raise SourceError(
                 files[0],
@@ -269,7 +270,10 @@ class SparkEngine:
                 "files with one schema",
                 "Write all files with one schema.",
             ) from None
-        frame.createOrReplaceTempView(view)
+        relation = self._name(what, frame)
+        if isinstance(file_format, CsvDialect):
+            self._kept[relation] = frame
+        return relation
 
     def _parquet_parts(
         self, files: Sequence[str], base: str | None, columns: Sequence[str]
@@ -316,31 +320,31 @@ class SparkEngine:
             )  # fmt: skip
         return found.pop() if found else frozenset()
 
-    def read_table(self, view: str, table: str, columns: Sequence[str]) -> None:
+    def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
         from pyspark.sql.functions import lit
 
         wanted = [backticked(name) for name in columns]
         frame = self._session.table(table).select(wanted)
-        frame.withColumn(UNREADABLE, lit(None).cast("string")).createOrReplaceTempView(view)
+        return self._name(what, frame.withColumn(UNREADABLE, lit(None).cast("string")))
 
-    def write_parquet(self, step: str, sql: str, path: Path) -> None:
+    def write_parquet(self, what: str, sql: str, path: Path) -> None:
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
-            self._query(step, sql).coalesce(1).write.mode("overwrite").parquet(
+            self._query(what, sql).coalesce(1).write.mode("overwrite").parquet(
                 _address(str(folder))
             )
             (part,) = folder.glob("part-*.parquet")
             os.replace(part, path)
         except _errors() as error:
-            raise EngineError(self.name, step, _cause(error), sql) from error
+            raise EngineError(self.name, what, _cause(error), sql) from error
         except OSError as error:
-            raise EngineError(self.name, step, f"{path} cannot be written ({error})") from None
+            raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        for name in list(self._kept):
-            self.drop(name)
+        for relation in list(self._made):
+            self.drop(relation)
 
 
 def _errors() -> tuple[type[Exception], ...]:

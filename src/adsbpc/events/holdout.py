@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from adsbpc.engines import ColumnKind, Engine, quote_name
+from adsbpc.engines import ColumnKind, Engine, Relation, quote_name
 from adsbpc.errors import SourceError
 from adsbpc.events.schema import IMPRESSION_FIELDS, MappedField, map_fields
 from adsbpc.events.sources import Source, dialect_of, resolve_source
 from adsbpc.events.tables import EventTables
 from adsbpc.model.spec import CampaignSpec
 
-# Names of tables and views that stand in the session by then, and would hide a table of the engine.
-_TAKEN = {
-    "publishers", "quarantine", "credits", "fit_users", "holdout_users", "holdout_source",
-    *(
-        f"{name}_{step}"
-        for name in ("impressions", "conversions")
-        for step in ("source", "parsed", "parsed_kept", "checked", "repeated", "read", "read_kept")
-    ),
-    "clean_impressions", "clean_conversions",
-}  # fmt: skip
-
 
 def holdout_source(spec: CampaignSpec, location: str) -> Source:
     """Where the list is; refused if it is nowhere."""
-    source = resolve_source(location, spec.directory, "[attribution.fit] holdout", dialect_of(spec))
-    *above, name = location.split(".")
-    if source.is_table and name in _TAKEN and len(above) < 2:
-        raise SourceError(
-            f"[attribution.fit] holdout = {location!r}", "a name that adsbpc gives to a table of "
-            "its own", "another name", f"Write it in full: catalog.schema.{name}.",
-        )  # fmt: skip
-    return source
+    return resolve_source(location, spec.directory, "[attribution.fit] holdout", dialect_of(spec))
 
 
 def _user_field(spec: CampaignSpec, engine: Engine, source: Source) -> MappedField:
@@ -41,8 +23,8 @@ def _user_field(spec: CampaignSpec, engine: Engine, source: Source) -> MappedFie
     )["user_id"]  # fmt: skip
 
 
-def read_holdout(spec: CampaignSpec, events: EventTables, location: str) -> None:
-    """Define the view `holdout_users` (user_id): each user once, rows without one left out."""
+def read_holdout(spec: CampaignSpec, events: EventTables, location: str) -> Relation:
+    """Rows (user_id): each user once, rows without one left out."""
     source = holdout_source(spec, location)
     mapped = _user_field(spec, events.engine, source)
     if mapped.kind is ColumnKind.TEXT and not events.text_users:
@@ -51,13 +33,12 @@ def read_holdout(spec: CampaignSpec, events: EventTables, location: str) -> None
             "integers, like the user ids of impressions and conversions",
             "Write the same kind of ids into all three.",
         )  # fmt: skip
-    source.open(events.engine, "holdout_source", [mapped.column])
+    listed = source.open(events.engine, "holdout_source", [mapped.column])
     kind = "STRING" if events.text_users else "BIGINT"
     user = f"CAST({quote_name(mapped.column)} AS {kind})"
     if events.text_users:
         user = f"nullif({user}, '')"
-    events.engine.view(
-        "holdout_users",
-        f"SELECT DISTINCT user_id FROM (SELECT {user} AS user_id FROM holdout_source) AS listed"
+    return Relation.of(
+        f"SELECT DISTINCT user_id FROM (SELECT {user} AS user_id FROM {listed}) AS listed"
         " WHERE user_id IS NOT NULL",
     )

@@ -24,6 +24,13 @@ _EPOCH_FACTORS = {
 }
 
 
+# Zones, as texts say them.
+NO_ZONE, UTC = "''", "'Z'"
+
+# From one moment, up to and without another, in microseconds.
+Window = tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Moment:
     """SQL expressions for one timestamp column.
@@ -45,11 +52,11 @@ def is_exactly(column: str, pattern: str) -> str:
 def moment(column: str, kind: ColumnKind, form: str) -> Moment:
     """How to read one column; `form` is the campaign's `[events] timestamps`."""
     if kind is ColumnKind.ZONED_TIMESTAMP:
-        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", "'Z'")
+        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", UTC)
     if kind is ColumnKind.TIMESTAMP:
-        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", "''")
+        return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", NO_ZONE)
     if form in _EPOCH_FACTORS:
-        return Moment(_epoch(column, kind, _EPOCH_FACTORS[form]), "'Z'")
+        return Moment(_epoch(column, kind, _EPOCH_FACTORS[form]), UTC)
     wall_text = (
         f"replace(regexp_extract({column}, '{_ISO_8601}', 1), 'T', ' ')"
         f" || regexp_extract({column}, '{_ISO_8601}', 2)"
@@ -61,6 +68,31 @@ def moment(column: str, kind: ColumnKind, form: str) -> Moment:
     return Moment(wall, f"regexp_extract({column}, '{_ISO_8601}', 3)")
 
 
+def may_lie_in(
+    column: str, kind: ColumnKind, form: str, window: Window, offsets: tuple[ZoneOffset, ...]
+) -> str:
+    """Whether a value as it stands in a file may be an instant of a window, or is none at all: what
+    an engine can tell before it reads anything else. True of every text."""
+    low, high = window
+    if kind is ColumnKind.INTEGER and form in _EPOCH_FACTORS:
+        factor = _EPOCH_FACTORS[form]
+        ends = [-(-end // factor) for end in (EARLIEST_US, low, high, LATEST_US)]
+        shown = [str(end) for end in ends]
+    elif kind in (ColumnKind.TIMESTAMP, ColumnKind.ZONED_TIMESTAMP):
+        if kind is ColumnKind.TIMESTAMP:
+            # A wall clock may be ahead of UTC or behind it.
+            low += min(change.offset for change in offsets)
+            high += max(change.offset for change in offsets)
+        shown = [f"timestamp_of({end})" for end in (EARLIEST_US, low, high, LATEST_US)]
+    else:
+        return "TRUE"
+    earliest, first, last, latest = shown
+    return (
+        f"({column} >= {first} AND {column} < {last}"
+        f" OR {column} IS NULL OR {column} < {earliest} OR {column} >= {latest})"
+    )
+
+
 def _epoch(column: str, kind: ColumnKind, factor: int) -> str:
     count = f"TRY_CAST({column} AS BIGINT)"
     inside = f"{count} BETWEEN {EARLIEST_US // factor} AND {LATEST_US // factor}"
@@ -70,13 +102,17 @@ def _epoch(column: str, kind: ColumnKind, factor: int) -> str:
 
 
 def utc_microseconds(wall: str, zone: str, offsets: tuple[ZoneOffset, ...]) -> str:
-    """UTC from a wall clock column and its zone column; no zone means the zone of `offsets`."""
-    return (
-        f"CASE WHEN {wall} < {EARLIEST_US} OR {wall} >= {LATEST_US} THEN NULL"
-        f" WHEN {zone} = '' THEN {_to_utc(wall, offsets)}"
-        f" WHEN {zone} = 'Z' THEN {wall}"
-        f" ELSE {wall} - {_offset_of(zone)} END"
+    """UTC from a wall clock column and its zone, a column or one of NO_ZONE and UTC for all rows;
+    no zone means the zone of `offsets`."""
+    by_zone = {
+        NO_ZONE: f" ELSE {_to_utc(wall, offsets)}",
+        UTC: f" ELSE {wall}",
+    }.get(
+        zone,
+        f" WHEN {zone} = {NO_ZONE} THEN {_to_utc(wall, offsets)}"
+        f" WHEN {zone} = {UTC} THEN {wall} ELSE {wall} - {_offset_of(zone)}",
     )
+    return f"CASE WHEN {wall} < {EARLIEST_US} OR {wall} >= {LATEST_US} THEN NULL{by_zone} END"
 
 
 def _offset_of(zone: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.engines import CsvDialect, Engine, FileFormat, Schema
+from adsbpc.engines import CsvDialect, Engine, FileFormat, Relation, Schema
 from adsbpc.errors import SourceError
 from adsbpc.model.spec import CampaignSpec
 
@@ -44,12 +44,11 @@ class Source:
             return [engine.describe_table(self.where)]
         return engine.describe_files(self.file_format, self.files, self.base)
 
-    def open(self, engine: Engine, view: str, columns: Sequence[str]) -> None:
-        """Define a view over columns of the source, whose schemas have been found to agree."""
+    def open(self, engine: Engine, what: str, columns: Sequence[str]) -> Relation:
+        """Columns of the source, whose schemas have been found to agree."""
         if self.file_format is None:
-            engine.read_table(view, self.where, columns)
-        else:
-            engine.read_files(view, self.file_format, self.files, self.base, columns)
+            return engine.read_table(what, self.where, columns)
+        return engine.read_files(what, self.file_format, self.files, self.base, columns)
 
 
 def dialect_of(spec: CampaignSpec) -> CsvDialect:

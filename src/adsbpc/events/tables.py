@@ -1,15 +1,18 @@
-"""From a campaign's sources to the three tables that attribution reads.
+"""From a campaign's sources to the rows that attribution reads.
 
-    clean_conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us,
-                       value
-    clean_impressions  user_id, time_us, is_click, publisher_number, touch_order
-    publishers         publisher_number, publisher_id, publisher_index
+    conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
+    impressions  user_id, time_us, is_click, publisher_number, touch_order
+    publishers   publisher_number, publisher_id, publisher_index
+    quarantine   bad rows, with a reason
 
-They hold good rows of the campaign's advertiser only; bad rows are in `quarantine` with a reason.
-Of a user with very many conversions in a slot, the first `max_conversions` are there.
-`touch_order` sorts a user's impressions by time and, at one instant, by publisher id: it decides
-every tie, on every engine, and `touch_order % publisher_count` is the publisher's number.
-`publisher_index` is the position in the public list; publishers outside it share the last one.
+They hold good rows of the campaign's advertiser only. Of a user with very many conversions in a
+slot, the first `max_conversions` are there. `touch_order` sorts a user's impressions by time and,
+at one instant, by publisher id: it decides every tie, on every engine, and
+`touch_order % publisher_count` is the publisher's number. `publisher_index` is the position in the
+public list; publishers outside it share the last one.
+
+One slot reads what it needs: rows of other times are left where they are, and of impressions those
+of people who convert in the slot are kept. Bad rows are told with the slots that read them.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.engines import ColumnKind, Engine, quote_text
+from adsbpc.engines import ColumnKind, Engine, Relation, quote_text
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events.moments import slot_number
+from adsbpc.events.moments import Window, slot_number
 from adsbpc.events.schema import CONVERSION_FIELDS, IMPRESSION_FIELDS, MappedField, map_fields
 from adsbpc.events.sources import Source, dialect_of, resolve_source
 from adsbpc.events.validation import (
@@ -41,11 +44,19 @@ _CONVERSION_COLUMNS = (
 _LARGEST_ORDER = 2**63 - 1
 
 
+# Before every moment that a row may have.
+_EVER = -(2**62)
+
+
 @dataclass(frozen=True)
 class EventTables:
-    """The tables stand in the engine's session; this says what is known about them."""
+    """The rows that stand in the engine's session, and what is known about them."""
 
     engine: Engine
+    conversions: Relation
+    impressions: Relation
+    publishers: Relation
+    quarantine: Relation
     publisher_count: int
     text_users: bool
 
@@ -53,20 +64,20 @@ class EventTables:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
         found = self.engine.rows(
             "count quarantine",
-            "SELECT source, reason, count(*) FROM quarantine"
+            f"SELECT source, reason, count(*) FROM {self.quarantine}"
             " GROUP BY source, reason ORDER BY source, reason",
         )
         return {(source, reason): count for source, reason, count in found}
 
-    def conversions(self) -> int:
+    def conversion_count(self) -> int:
         """Good conversions in the slots that were read: for the operator, never for a report."""
         ((count,),) = self.engine.rows(
-            "count conversions", "SELECT count(*) FROM clean_conversions"
+            "count conversions", f"SELECT count(*) FROM {self.conversions}"
         )
         return int(count)
 
     def write_quarantine(self, path: Path) -> None:
-        self.engine.write_parquet("write quarantine", "SELECT * FROM quarantine", path)
+        self.engine.write_parquet("write quarantine", f"SELECT * FROM {self.quarantine}", path)
 
 
 def read_events(
@@ -75,48 +86,72 @@ def read_events(
     """Open, check and lay out a campaign's events: those of all slots, of one, or of all up to
     one."""
     impressions, conversions = _open_sources(spec, engine)
-    lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
     last_slot = through or spec.campaign.slots
     if slot is not None and not 1 <= slot <= last_slot:
         raise SpecError(f"slot = {slot}: expected a number from 1 to {last_slot}")
     slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
-    grid = spec.grid
-    first_moment = grid.boundaries[slots.start - 1] - lateness - spec.attribution.longest_lookback
-    last_moment = grid.boundaries[slots.stop - 1]
+    lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
+    grid, lookback = spec.grid, spec.attribution.longest_lookback
+    starts_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
+    first_moment = starts_at - lateness - lookback
     # Read with the zone rules of the whole campaign, whichever slot is asked for.
     offsets = zone_offsets(
         spec.events.timezone or spec.campaign.timezone,
-        grid.starts_at - lateness - spec.attribution.longest_lookback,
+        grid.starts_at - lateness - lookback,
         grid.ends_at,
     )
 
-    in_reach = f"time_us >= {first_moment} AND time_us < {last_moment}"
-    in_slots = f"arrived_us >= {grid.boundaries[slots.start - 1]} AND arrived_us < {last_moment}"
-    engine.view("impressions_parsed", impressions_checked(impressions, spec, offsets))
-    # The rows of one slot are few, and are kept; those of all slots stay where they are. So are all
+    def window(reading: SourceReading, first: int) -> Window | None:
+        if slot is None:
+            return None
+        # The first of several rows with one id may be older than what is asked for.
+        return (_EVER if "event_id" in reading.fields else first), ends_at
+
+    # The rows of one slot are few, and are kept; those of all slots stay where they are. So are
     # conversions with ids, which are gone through twice, and are few beside impressions.
-    has_ids = "event_id" in conversions.fields
-    _view(
-        engine, "conversions_parsed", conversions_checked(conversions, spec, offsets),
-        kept=slot is not None and has_ids,
+    parsed = _rows(
+        engine, "conversions_parsed",
+        conversions_checked(conversions, spec, offsets, window(conversions, starts_at)),
+        kept=slot is not None and "event_id" in conversions.fields,
     )  # fmt: skip
-    _mark_repeats(
-        engine, impressions, "impressions", _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
-    )
     # The first to arrive is kept, so that a repeat can never displace what was released.
-    _mark_repeats(
-        engine, conversions, "conversions", _CONVERSION_COLUMNS, "",
+    checked = _without_repeats(
+        engine, conversions, parsed, _CONVERSION_COLUMNS, "",
         "arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1)",
     )  # fmt: skip
-    for name, wanted in (("impressions", in_reach), ("conversions", in_slots)):
-        _view(engine, f"{name}_read", _read(f"{name}_checked", wanted), kept=slot is not None)
-    engine.view("quarantine", _quarantine())
+    read_conversions = _rows(
+        engine, "conversions_read",
+        _good_or_bad(checked, f"arrived_us >= {starts_at} AND arrived_us < {ends_at}"),
+        kept=slot is not None,
+    )  # fmt: skip
 
-    engine.table("publishers", _publishers(spec))
-    ((publisher_count,),) = engine.rows("count publishers", "SELECT count(*) FROM publishers")
-    engine.view("clean_impressions", _impressions(first_moment, last_moment, publisher_count))
-    engine.table("clean_conversions", _conversions(spec, slots), row_key="conversion_key")
-    return EventTables(engine, publisher_count, conversions.text_users)
+    parsed = Relation.of(
+        impressions_checked(impressions, spec, offsets, window(impressions, first_moment)),
+    )
+    checked = _without_repeats(
+        engine, impressions, parsed, _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
+    )
+    in_reach = _in_reach(spec, starts_at - lateness, ends_at)
+    if slot is not None:
+        in_reach += f" AND user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
+    read_impressions = _rows(
+        engine, "impressions_read", _good_or_bad(checked, in_reach), kept=slot is not None
+    )
+
+    publishers = engine.table("publishers", _publishers(spec, read_impressions))
+    ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
+    order = _touch_order((first_moment, ends_at), publisher_count)
+    return EventTables(
+        engine,
+        engine.table(
+            "conversions", _conversions(spec, slots, read_conversions), row_key="conversion_key"
+        ),
+        Relation.of(_impressions(read_impressions, publishers, order)),
+        publishers,
+        Relation.of(_quarantine(read_impressions, read_conversions)),
+        publisher_count,
+        conversions.text_users,
+    )
 
 
 def source_files(spec: CampaignSpec) -> set[Path]:
@@ -136,7 +171,7 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     impression_fields = tuple(
         f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
     )
-    opened: list[tuple[str, Source, dict[str, MappedField]]] = []
+    opened: list[tuple[Relation, Source, dict[str, MappedField]]] = []
     for name, location, fields, columns in (
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
@@ -150,13 +185,13 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
             fields, columns.model_dump(), frozenset(asked_for), schemas,
             f"{name.removesuffix('s')}_columns", all_text=source.is_csv,
         )  # fmt: skip
-        source.open(engine, f"{name}_source", [field.column for field in mapped.values()])
-        opened.append((name, source, mapped))
+        columns_read = [field.column for field in mapped.values()]
+        opened.append((source.open(engine, f"{name}_source", columns_read), source, mapped))
     # Users keep integer ids only if both sides have them; otherwise both are compared as text.
     text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
     readings = []
-    for name, source, mapped in opened:
-        reading = SourceReading(f"{name}_source", mapped, text_users, source.is_csv)
+    for rows, source, mapped in opened:
+        reading = SourceReading(rows, mapped, text_users, source.is_csv)
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
                 _check_moments(spec, reading, field, source.where)
@@ -176,52 +211,57 @@ def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where
         )  # fmt: skip
 
 
-def _mark_repeats(
-    engine: Engine, reading: SourceReading, name: str, columns: str, sender: str, order: str
-) -> None:
-    """Define `{name}_checked`: the parsed rows, with repeated event ids among the reasons."""
-    parsed, marks = f"{name}_parsed", f"{name}_repeated"
-    if "event_id" in reading.fields:
-        engine.table(marks, repeated_marks(parsed))
-        ((repeated,),) = engine.rows(f"count {marks}", f"SELECT count(*) FROM {marks}")
-        if repeated:
-            engine.view(f"{name}_checked", without_repeats(parsed, marks, columns, sender, order))
-            return
-    engine.view(f"{name}_checked", f"SELECT * FROM {parsed}")
+def _without_repeats(
+    engine: Engine, reading: SourceReading, parsed: Relation, columns: str, sender: str, order: str
+) -> Relation:
+    """The parsed rows, with repeated event ids among the reasons."""
+    if "event_id" not in reading.fields:
+        return parsed
+    marks = engine.table("repeated", repeated_marks(parsed))
+    ((repeated,),) = engine.rows("count repeated", f"SELECT count(*) FROM {marks}")
+    if not repeated:
+        return parsed
+    return Relation.of(without_repeats(parsed, marks, columns, sender, order))
 
 
-def _view(engine: Engine, name: str, sql: str, kept: bool) -> None:
-    """Define a view, over a table if its rows are to be kept."""
-    if kept:
-        engine.table(f"{name}_kept", sql)
-        sql = f"SELECT * FROM {name}_kept"
-    engine.view(name, sql)
+def _rows(engine: Engine, what: str, sql: str, kept: bool) -> Relation:
+    return engine.table(what, sql) if kept else Relation.of(sql)
 
 
-def _read(checked: str, wanted: str) -> str:
-    """Good rows that are wanted, and bad ones wherever they belong."""
+def _good_or_bad(checked: Relation, wanted: str) -> str:
+    """Good rows that are wanted, and all bad ones."""
     return f"SELECT * FROM {checked} WHERE reason IS NOT NULL OR ({wanted})"
 
 
-def _quarantine() -> str:
-    return """
+def _in_reach(spec: CampaignSpec, first: int, last: int) -> str:
+    """Impressions that a conversion from one moment to another may have as touches."""
+    section = spec.attribution
+    return (
+        f"time_us < {last} AND time_us >= CASE WHEN kind = 'click'"
+        f" THEN {first - section.click_lookback} ELSE {first - section.view_lookback} END"
+    )
+
+
+def _quarantine(impressions: Relation, conversions: Relation) -> str:
+    moment = "coalesce(timestamp_text, moment_text(time_us)) AS timestamp"
+    return f"""
 SELECT 'impressions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
-  publisher_id, timestamp_text AS timestamp, kind, CAST(NULL AS DOUBLE) AS value, event_id
-FROM impressions_read WHERE reason IS NOT NULL
+  publisher_id, {moment}, kind, CAST(NULL AS DOUBLE) AS value, event_id
+FROM {impressions} WHERE reason IS NOT NULL
 UNION ALL
 SELECT 'conversions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
-  CAST(NULL AS STRING) AS publisher_id, timestamp_text AS timestamp, kind, value, event_id
-FROM conversions_read WHERE reason IS NOT NULL"""
+  CAST(NULL AS STRING) AS publisher_id, {moment}, kind, value, event_id
+FROM {conversions} WHERE reason IS NOT NULL"""
 
 
-def _publishers(spec: CampaignSpec) -> str:
+def _publishers(spec: CampaignSpec, impressions: Relation) -> str:
     listed = ", ".join(
         f"({quote_text(publisher)}, {index})"
         for index, publisher in enumerate(spec.campaign.publishers)
     )
     return f"""
 WITH seen AS (
-  SELECT DISTINCT publisher_id FROM impressions_read WHERE reason IS NULL
+  SELECT DISTINCT publisher_id FROM {impressions} WHERE reason IS NULL
 ),
 listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
 SELECT
@@ -232,10 +272,13 @@ SELECT
 FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
 
 
-def _impressions(first_moment: int, last_moment: int, publisher_count: int) -> str:
-    order = f"(checked.time_us - {first_moment}) * {publisher_count} + publishers.publisher_number"
-    if (last_moment - first_moment) * publisher_count > _LARGEST_ORDER:
-        order = order.replace("(checked.time_us", "wide(checked.time_us", 1)
+def _touch_order(window: Window, publisher_count: int) -> str:
+    first, last = window
+    since = "" if (last - first) * publisher_count <= _LARGEST_ORDER else "wide"
+    return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
+
+
+def _impressions(read: Relation, publishers: Relation, order: str) -> str:
     return f"""
 SELECT
   checked.user_id,
@@ -243,16 +286,16 @@ SELECT
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
   {order} AS touch_order
-FROM impressions_read AS checked
-JOIN publishers ON publishers.publisher_id = checked.publisher_id
+FROM {read} AS checked
+JOIN {publishers} AS publishers ON publishers.publisher_id = checked.publisher_id
 WHERE checked.reason IS NULL"""
 
 
-def _conversions(spec: CampaignSpec, slots: range) -> str:
+def _conversions(spec: CampaignSpec, slots: range, read: Relation) -> str:
     return f"""
 WITH placed AS (
   SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
-  FROM conversions_read AS checked WHERE reason IS NULL
+  FROM {read} AS checked WHERE reason IS NULL
 ),
 numbered AS (
   SELECT placed.*, row_number() OVER (

@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adsbpc.engines import UNREADABLE, ColumnKind, quote_name, quote_text
-from adsbpc.events.moments import is_exactly, moment, utc_microseconds
+from adsbpc.engines import UNREADABLE, ColumnKind, Relation, quote_name, quote_text
+from adsbpc.events.moments import (
+    NO_ZONE,
+    UTC,
+    Moment,
+    Window,
+    is_exactly,
+    may_lie_in,
+    moment,
+    utc_microseconds,
+)
 from adsbpc.events.schema import (
     CONVERSION_FIELDS,
     IMPRESSION_FIELDS,
@@ -30,7 +39,7 @@ _LARGEST_VALUE = f"{LARGEST_VALUE:g}".replace("+", "")
 class SourceReading:
     """What the texts need to know about one opened source."""
 
-    view: str
+    rows: Relation
     fields: dict[str, MappedField]
     text_users: bool
     from_csv: bool
@@ -67,9 +76,20 @@ def _value(reading: SourceReading) -> str:
 
 
 def _moment_columns(reading: SourceReading, field: str, form: str) -> str:
-    mapped = reading.fields[field]
-    read = moment(quote_name(mapped.column), mapped.kind, form)
+    read = _moment(reading, field, form)
     return f"{read.wall} AS {field}_wall, {read.zone} AS {field}_zone"
+
+
+def _utc(reading: SourceReading, field: str, form: str, offsets: tuple[ZoneOffset, ...]) -> str:
+    """UTC microseconds from those columns."""
+    zone = _moment(reading, field, form).zone
+    one_for_all = zone in (NO_ZONE, UTC)
+    return utc_microseconds(f"{field}_wall", zone if one_for_all else f"{field}_zone", offsets)
+
+
+def _moment(reading: SourceReading, field: str, form: str) -> Moment:
+    mapped = reading.fields[field]
+    return moment(quote_name(mapped.column), mapped.kind, form)
 
 
 def _moment_text(reading: SourceReading, field: str) -> str:
@@ -93,8 +113,23 @@ def _reasons(rules: list[tuple[str, Reason]]) -> str:
     return f"CASE\n    WHEN unreadable IS NOT NULL THEN unreadable\n    {branches}\n  END AS reason"
 
 
+def _rows(
+    reading: SourceReading, field: str, form: str, window: Window | None,
+    offsets: tuple[ZoneOffset, ...],
+) -> str:  # fmt: skip
+    """The source, without what cannot lie in a window if there is one."""
+    if window is None:
+        return str(reading.rows)
+    mapped = reading.fields[field]
+    inside = may_lie_in(quote_name(mapped.column), mapped.kind, form, window, offsets)
+    return f"{reading.rows} WHERE {inside}"
+
+
 def impressions_checked(
-    reading: SourceReading, spec: CampaignSpec, offsets: tuple[ZoneOffset, ...]
+    reading: SourceReading,
+    spec: CampaignSpec,
+    offsets: tuple[ZoneOffset, ...],
+    window: Window | None,
 ) -> str:
     form = spec.events.timestamps
     kind = spec.events.impression_kind
@@ -113,12 +148,12 @@ def impressions_checked(
     return f"""
 SELECT
   user_id, publisher_id, advertiser_id, kind, event_id,
-  coalesce(timestamp_text, moment_text(time_us)) AS timestamp_text, time_us,
+  timestamp_text, time_us,
   {reasons}
 FROM (
   SELECT
     parsed.*,
-    {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us
+    {_utc(reading, "timestamp", form, offsets)} AS time_us
   FROM (
     SELECT
       {_user(reading)} AS user_id,
@@ -129,13 +164,16 @@ FROM (
       {_moment_text(reading, "timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,
       {_moment_columns(reading, "timestamp", form)}
-    FROM {reading.view}
+    FROM {_rows(reading, "timestamp", form, window, offsets)}
   ) AS parsed
 ) AS timed"""
 
 
 def conversions_checked(
-    reading: SourceReading, spec: CampaignSpec, offsets: tuple[ZoneOffset, ...]
+    reading: SourceReading,
+    spec: CampaignSpec,
+    offsets: tuple[ZoneOffset, ...],
+    window: Window | None,
 ) -> str:
     form = spec.events.timestamps
     arrives = "arrived_at" if "arrived_at" in reading.fields else "timestamp"
@@ -164,13 +202,13 @@ def conversions_checked(
     return f"""
 SELECT
   user_id, advertiser_id, kind, value, event_id,
-  coalesce(timestamp_text, moment_text(time_us)) AS timestamp_text, time_us, arrived_us,
+  timestamp_text, time_us, arrived_us,
   {reasons}
 FROM (
   SELECT
     parsed.*,
-    {utc_microseconds("timestamp_wall", "timestamp_zone", offsets)} AS time_us,
-    {utc_microseconds(f"{arrives}_wall", f"{arrives}_zone", offsets)} AS arrived_us
+    {_utc(reading, "timestamp", form, offsets)} AS time_us,
+    {_utc(reading, arrives, form, offsets)} AS arrived_us
   FROM (
     SELECT
       {_user(reading)} AS user_id,
@@ -181,7 +219,7 @@ FROM (
       {_moment_text(reading, "timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,{arrival_columns}
       {_moment_columns(reading, "timestamp", form)}
-    FROM {reading.view}
+    FROM {_rows(reading, arrives, form, window, offsets)}
   ) AS parsed
 ) AS timed"""
 
@@ -197,22 +235,24 @@ _MARK = (
 )
 
 
-def repeated_marks(checked: str) -> str:
+def repeated_marks(checked: Relation) -> str:
     """Marks that more than one good row has: repeats and, very rarely, collisions."""
     return f"""
 SELECT mark FROM (SELECT {_MARK} AS mark FROM {checked}) AS marked
 WHERE mark IS NOT NULL GROUP BY mark HAVING count(*) > 1"""
 
 
-def without_repeats(checked: str, marks: str, columns: str, sender: str, order: str) -> str:
+def without_repeats(
+    checked: Relation, marks: Relation, columns: str, sender: str, order: str
+) -> str:
     """Of several good rows of a user and sender with one event id, all but the first get a reason.
     Senders number their events each for themselves; `sender` is empty where there is one."""
     key = ", ".join(filter(None, ("user_id", sender, "event_id")))
     return f"""
 WITH marked AS (SELECT {columns}, reason, {_MARK} AS mark FROM {checked}),
 suspected AS (
-  SELECT {columns}, reason, marked.mark, {marks}.mark AS repeated
-  FROM marked LEFT JOIN {marks} ON {marks}.mark = marked.mark
+  SELECT {columns}, reason, marked.mark, repeats.mark AS repeated
+  FROM marked LEFT JOIN {marks} AS repeats ON repeats.mark = marked.mark
 )
 SELECT {columns}, reason FROM suspected WHERE repeated IS NULL
 UNION ALL

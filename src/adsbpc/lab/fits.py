@@ -12,7 +12,7 @@ import numpy as np
 
 from adsbpc.attribution import CountSet, FittedModel, count_set, fitted_model, journeys_of
 from adsbpc.attribution.estimation import Counted, estimate
-from adsbpc.attribution.fitted import MEMBERS
+from adsbpc.attribution.fitted import members_sql
 from adsbpc.attribution.fitted_reference import member_units
 from adsbpc.attribution.games import Reals
 from adsbpc.contributions import engine_counts
@@ -49,7 +49,7 @@ class Fits:
         made = make_campaign(Path(self._folder.name), users, 8, seed, "uniform")
         self._spec: CampaignSpec = load_spec(made.spec)
         self._journeys = journeys_of(self._spec.attribution)
-        read_events(self._spec, self._engine, through=7)
+        self._events = read_events(self._spec, self._engine, through=7)
         self._converting = self._converting_journeys()
         self._counted: dict[CountSet, Integers] = {}
 
@@ -65,8 +65,8 @@ class Fits:
         """Which publishers conversions had, in the order of first touches, and how often."""
         found = self._engine.rows(
             "converting journeys",
-            f"""WITH {self._journeys.touches_sql(whole_journey=True)},
-{MEMBERS},
+            f"""WITH {self._journeys.touches_sql(self._events, whole_journey=True)},
+{members_sql(self._events.publishers)},
 listed AS (
   SELECT string_agg(CAST(publisher_index AS STRING), ' ' ORDER BY place) AS journey
   FROM placed GROUP BY conversion_key
@@ -78,7 +78,7 @@ SELECT journey, count(*) FROM listed GROUP BY journey""",
     def _counts(self, counts: CountSet) -> Integers:
         if counts not in self._counted:
             self._counted[counts] = engine_counts(
-                self._engine, counts, self._journeys, self._spec.grid.starts_at
+                self._events, counts, self._journeys, self._spec.grid.starts_at
             )
         return self._counted[counts]
 

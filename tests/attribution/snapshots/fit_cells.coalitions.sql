@@ -2,12 +2,13 @@ WITH fit_found AS (
   SELECT fit_users.user_key, fit_users.converted, fit_users.is_busy,
     publishers.publisher_index, impressions.touch_order
   FROM clean_impressions AS impressions
-  JOIN fit_users ON fit_users.user_id = impressions.user_id
+  JOIN fit_users AS fit_users ON fit_users.user_id = impressions.user_id
     AND impressions.time_us < fit_users.end_us
     AND impressions.time_us >= fit_users.end_us
       - CASE WHEN impressions.is_click THEN 2592000000000
         ELSE 86400000000 END
-  JOIN publishers ON publishers.publisher_number = impressions.publisher_number
+  JOIN publisher_names AS publishers
+    ON publishers.publisher_number = impressions.publisher_number
   WHERE NOT fit_users.is_held_out
 ),
 fit_ranked AS (

@@ -14,9 +14,9 @@ fit_ends AS (
   FROM fit_touched FULL JOIN fit_converted ON fit_converted.user_id = fit_touched.user_id
 ),
 fit_everybody AS (
-  SELECT coalesce(fit_ends.user_id, holdout_users.user_id) AS user_id, end_us, coalesce(converted, 0) AS converted, is_busy,
-    holdout_users.user_id IS NOT NULL AS is_held_out
-  FROM fit_ends FULL JOIN holdout_users ON holdout_users.user_id = fit_ends.user_id
+  SELECT coalesce(fit_ends.user_id, held.user_id) AS user_id, end_us, coalesce(converted, 0) AS converted, is_busy,
+    held.user_id IS NOT NULL AS is_held_out
+  FROM fit_ends FULL JOIN holdout_users AS held ON held.user_id = fit_ends.user_id
 )
 SELECT * FROM fit_everybody
 WHERE is_held_out OR converted = 1 OR end_us > 1774566000000000

@@ -24,7 +24,8 @@ busy_impressions AS (
     row_number() OVER (
       PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
     ) AS place
-  FROM clean_impressions AS impressions JOIN busy_users ON busy_users.user_id = impressions.user_id
+  FROM clean_impressions AS impressions
+  JOIN busy_users ON busy_users.user_id = impressions.user_id
 ),
 busy_timeline AS (
   SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
@@ -32,7 +33,8 @@ busy_timeline AS (
   FROM busy_impressions
   UNION ALL
   SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
-  FROM clean_conversions AS conversions JOIN busy_users ON busy_users.user_id = conversions.user_id
+  FROM clean_conversions AS conversions
+  JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 busy_counts AS (
   SELECT conversion_key, user_id, time_us,
@@ -92,5 +94,6 @@ SELECT conversions.user_id, conversions.conversion_number, conversions.conversio
   CAST(shares.credit_units AS BIGINT) AS credit_units
 FROM shares
 JOIN clean_conversions AS conversions ON conversions.conversion_key = shares.conversion_key
-JOIN publishers ON publishers.publisher_number = shares.publisher_number
+JOIN publisher_names AS publishers
+  ON publishers.publisher_number = shares.publisher_number
 WHERE shares.credit_units > 0

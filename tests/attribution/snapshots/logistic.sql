@@ -4,7 +4,8 @@ effective AS (
     -131072 + CAST(sum(model_effects.effect) OVER (
       PARTITION BY placed.conversion_key) AS BIGINT) AS log_odds
   FROM placed
-  JOIN model_effects ON model_effects.publisher_index = placed.publisher_index
+  JOIN model_effects_table AS model_effects
+    ON model_effects.publisher_index = placed.publisher_index
 ),
 compared AS (
   SELECT conversion_key, publisher_index, names, journey_members,
@@ -16,8 +17,10 @@ chances AS (
     compared.journey_members, (upper.low + whole_div(upper.rise * (with_it % 4096), 4096)) AS chance,
     greatest(0, (upper.low + whole_div(upper.rise * (with_it % 4096), 4096)) - (lower.low + whole_div(lower.rise * (without_it % 4096), 4096))) AS lost
   FROM compared
-  JOIN model_curve AS upper ON upper.step = whole_div(compared.with_it, 4096)
-  JOIN model_curve AS lower ON lower.step = whole_div(compared.without_it, 4096)
+  JOIN model_curve_table AS upper
+    ON upper.step = whole_div(compared.with_it, 4096)
+  JOIN model_curve_table AS lower
+    ON lower.step = whole_div(compared.without_it, 4096)
 ),
 weighed AS (
   SELECT conversion_key, publisher_index, names, journey_members,

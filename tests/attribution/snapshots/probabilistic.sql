@@ -3,7 +3,7 @@ paired AS (
   FROM placed AS one
   JOIN placed AS other ON other.conversion_key = one.conversion_key
     AND other.publisher_index <> one.publisher_index
-  JOIN model_added ON model_added.publisher_index = one.publisher_index
+  JOIN model_added_table AS model_added ON model_added.publisher_index = one.publisher_index
     AND model_added.other_index = other.publisher_index
   GROUP BY one.conversion_key, one.publisher_index
 ),
@@ -12,7 +12,8 @@ weighed AS (
     greatest(0, 2 * (placed.journey_members - 1) * model_rates.rate + coalesce(paired.added, 0))
       AS weight
   FROM placed
-  JOIN model_rates ON model_rates.publisher_index = placed.publisher_index
+  JOIN model_rates_table AS model_rates
+    ON model_rates.publisher_index = placed.publisher_index
   LEFT JOIN paired ON paired.conversion_key = placed.conversion_key
     AND paired.publisher_index = placed.publisher_index
 ),

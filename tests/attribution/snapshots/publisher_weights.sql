@@ -1,7 +1,8 @@
 named AS (
   SELECT touches.conversion_key, touches.publisher_number, publishers.publisher_index,
     min(touches.touch_order) AS first_touch
-  FROM touches JOIN publishers ON publishers.publisher_number = touches.publisher_number
+  FROM touches
+  JOIN publisher_names AS publishers ON publishers.publisher_number = touches.publisher_number
   GROUP BY touches.conversion_key, touches.publisher_number, publishers.publisher_index
 ),
 members AS (
@@ -18,7 +19,8 @@ weighed AS (
   SELECT placed.conversion_key, placed.publisher_index, placed.names, placed.journey_members,
     model_weights.weight
   FROM placed
-  JOIN model_weights ON model_weights.publisher_index = placed.publisher_index
+  JOIN model_weights_table AS model_weights
+    ON model_weights.publisher_index = placed.publisher_index
 ),
 summed AS (
   SELECT conversion_key, publisher_index, names, weight, journey_members,

@@ -8,7 +8,7 @@ divided AS (
   FROM placed AS members
   JOIN coalitions ON coalitions.conversion_key = members.conversion_key
     
-  JOIN model_units ON model_units.mask = coalitions.mask
+  JOIN model_units_table AS model_units ON model_units.mask = coalitions.mask
     AND model_units.publisher_index = members.publisher_index
   GROUP BY members.conversion_key, members.publisher_index
 )

@@ -2,7 +2,7 @@ parted AS (
   SELECT placed.conversion_key, placed.publisher_index, placed.names, placed.journey_members,
     model_parts.part
   FROM placed
-  JOIN model_parts ON model_parts.part < CASE WHEN journey_members > 6 THEN journey_members ELSE 1 END
+  JOIN model_parts_table AS model_parts ON model_parts.part < CASE WHEN journey_members > 6 THEN journey_members ELSE 1 END
   WHERE (placed.place - model_parts.part + placed.journey_members) % placed.journey_members
     < 6
 ),
@@ -16,7 +16,7 @@ divided AS (
   FROM parted AS members
   JOIN coalitions ON coalitions.conversion_key = members.conversion_key
     AND coalitions.part = members.part
-  JOIN model_units ON model_units.mask = coalitions.mask
+  JOIN model_units_table AS model_units ON model_units.mask = coalitions.mask
     AND model_units.publisher_index = members.publisher_index
   GROUP BY members.conversion_key, members.publisher_index
 )

@@ -11,8 +11,8 @@ weighed AS (
     greatest(0, after.rate - before.rate) AS weight,
     CASE WHEN joining.place = joining.journey_members - 1 THEN after.rate ELSE 0 END AS reached
   FROM joining
-  JOIN model_coalition_rates AS after ON after.mask = joining.mask
-  JOIN model_coalition_rates AS before ON before.mask = joining.mask - joining.own
+  JOIN model_coalition_rates_table AS after ON after.mask = joining.mask
+  JOIN model_coalition_rates_table AS before ON before.mask = joining.mask - joining.own
 ),
 summed AS (
   SELECT conversion_key, publisher_index, names, weight, journey_members,

@@ -191,7 +191,7 @@ SELECT
 FROM shares
 JOIN clean_conversions AS conversions
   ON conversions.conversion_key = shares.conversion_key
-JOIN publishers
+JOIN publisher_names AS publishers
   ON publishers.publisher_number = shares.publisher_number
 WHERE
   shares.credit_units > 0

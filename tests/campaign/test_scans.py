@@ -1,0 +1,109 @@
+"""What a release reads, from DuckDB's own profile of every statement: each source once, and of it
+the rows of its own slot. These figures may fall; whoever makes them grow has to say why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from adsbpc.campaign import Campaign
+from adsbpc.engines.duckdb_engine import DuckDBEngine
+from tests.campaign.files import PERSONAL, write_campaign
+
+MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 52}
+IN_A_SLOT = 12
+
+
+@dataclass
+class Profile:
+    """Statements, scans of files by name, and the rows that they took."""
+
+    statements: int = 0
+    scans: Counter[str] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+
+    def clear(self) -> None:
+        self.statements = 0
+        self.scans.clear()
+        self.rows.clear()
+
+    def add(self, operators: list[dict[str, Any]]) -> None:
+        for operator in walk(operators):
+            files = operator.get("extra_info", {}).get("Filename(s)", "")
+            for name in {Path(file).name for file in files.split(", ") if file}:
+                self.scans[name] += 1
+                self.rows[name] += operator["rows_scanned"]
+
+
+def walk(operators: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for operator in operators:
+        yield operator
+        yield from walk(operator.get("children", []))
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """Filled by every statement of every engine that is opened from now on."""
+    found, execute, told = Profile(), DuckDBEngine._execute, tmp_path / "profile.json"
+
+    def profiled(self: DuckDBEngine, step: str, sql: str) -> list[tuple[Any, ...]]:
+        self._connection.execute("SET enable_profiling = 'json'")
+        self._connection.execute(f"SET profiling_output = '{told}'")
+        told.unlink(missing_ok=True)
+        rows = execute(self, step, sql)
+        self._connection.execute("SET enable_profiling = 'no_output'")
+        found.statements += 1
+        if told.exists():
+            found.add(json.loads(told.read_text())["operator"])
+        return rows
+
+    monkeypatch.setattr(DuckDBEngine, "_execute", profiled)
+    return found
+
+
+@pytest.mark.parametrize("mechanism", sorted(MOST_STATEMENTS))
+def test_a_release_reads_each_source_once(
+    mechanism: str, profile: Profile, tmp_path: Path
+) -> None:
+    privacy = PERSONAL if mechanism == "personal-budget" else ""
+    campaign = Campaign.load(write_campaign(tmp_path / "campaign", privacy=privacy))
+    for slot in (1, 2, 3):
+        profile.clear()
+        campaign.release(slot)
+        assert profile.scans["impressions.parquet"] == 1
+        assert profile.scans["conversions.parquet"] == 1
+        assert profile.scans["cells.parquet"] <= 2
+        assert profile.statements <= MOST_STATEMENTS[mechanism]
+
+
+def test_event_ids_cost_one_more_look_at_each_source(profile: Profile, tmp_path: Path) -> None:
+    file = write_campaign(tmp_path / "campaign")
+    for name in ("impressions", "conversions"):
+        path = file.parent / f"{name}.parquet"
+        table = pq.read_table(path)
+        ids = [[str(k) for k in range(table.num_rows)]]
+        pq.write_table(table.append_column("event_id", ids), path)
+    Campaign.load(file).release(1)
+    assert profile.scans["impressions.parquet"] <= 2
+    assert profile.scans["conversions.parquet"] == 1
+
+
+def test_a_slot_reads_its_own_rows(profile: Profile, tmp_path: Path) -> None:
+    """Of conversions those of the slot, of impressions those up to its end: what lies elsewhere is
+    left out by the scan itself."""
+    file = write_campaign(tmp_path / "campaign", slots=5)
+    campaign = Campaign.load(file)
+    campaign.release(1)
+    campaign.release(2)
+    profile.clear()
+    campaign.release(3)
+    # Slot 2 is empty, and a few impressions of the next slot's conversions are there before it.
+    assert profile.rows["conversions.parquet"] == IN_A_SLOT
+    assert 2 * IN_A_SLOT <= profile.rows["impressions.parquet"] < 3 * IN_A_SLOT
