@@ -198,7 +198,8 @@ def rows_of_others(
     found: list[object] = [[c for c in each if c.user_id != gone] for each in credits]
     events = read_events(spec, engine, through=THROUGH)
     for counts in all_sets(3, holdout=True):
-        cells = cells_on(events, counts, spec, holdout_of(held_out))
+        holdout = holdout_of(held_out) if counts.holdout else None
+        cells = cells_on(events, counts, spec, holdout)
         assert cells == plain_cells(world, spec, counts, held_out)
         found.append({user: added for user, added in cells.items() if user != gone})
     return found

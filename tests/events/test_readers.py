@@ -36,7 +36,7 @@ def impressions(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
         engine.rows(
             "impressions",
             f"SELECT user_id, publisher_id, is_click FROM {events.impressions} AS i"
-            " JOIN publishers AS p ON p.publisher_number = i.publisher_number",
+            f" JOIN {events.publishers} AS p ON p.publisher_number = i.publisher_number",
         )
     )
 
