@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adsbpc.ledger.database import Database
 from adsbpc.service.clock import now_us
-from adsbpc.service.ingest.batches import HOUR_US, Counted, Counts, add_counts
+from adsbpc.service.ingest.batches import HOUR_US, Counts, HourlyCount, add_counts
 from tests.service.clocks import SetClock
 
 ACCEPTED = ("impressions", "publisher:P-1", "accepted")
@@ -25,9 +25,9 @@ def test_counts_add_up_within_an_hour(store: Database) -> None:
         add(store, moment_us, {ACCEPTED: 2, BATCHES: 1})
     add(store, noon + HOUR_US, {ACCEPTED: 5})
     expected = [
-        Counted(noon, *BATCHES, 2),
-        Counted(noon, *ACCEPTED, 4),
-        Counted(noon + HOUR_US, *ACCEPTED, 5),
+        HourlyCount(noon, *BATCHES, 2),
+        HourlyCount(noon, *ACCEPTED, 4),
+        HourlyCount(noon + HOUR_US, *ACCEPTED, 5),
     ]
     assert counts.by_hour(2) == expected
     clock.pass_seconds(3_600)

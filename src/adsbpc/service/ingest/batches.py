@@ -45,7 +45,7 @@ _ADD: Final = {
 
 
 @dataclass(frozen=True)
-class Counted:
+class HourlyCount:
     """`verdict` is "accepted", "duplicate" or the reason of a quarantine; of an empty one `number`
     is that of batches."""
 
@@ -60,7 +60,7 @@ class Counts:
     def __init__(self, store: Database, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def by_hour(self, hours: int) -> list[Counted]:
+    def by_hour(self, hours: int) -> list[HourlyCount]:
         """The newest hours, the present one among them, oldest first."""
         present = now_us(self._clock) // HOUR_US
         wanted = (
@@ -69,7 +69,7 @@ class Counts:
             .order_by(counts.c.hour_us, counts.c.source, counts.c.owner, counts.c.verdict)
         )
         with self._store.reading() as connection:
-            return [Counted(*row) for row in connection.execute(wanted)]
+            return [HourlyCount(*row) for row in connection.execute(wanted)]
 
 
 def add_counts(
