@@ -18,6 +18,7 @@ from adsbpc.service.backend import Backend
 from adsbpc.service.http.problems import Problem
 from adsbpc.service.releases.campaigns import Registered
 
+WRONG_KEY = "the key is wrong, expired or revoked"
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -72,16 +73,22 @@ Caller = Annotated[Principal, Depends(principal_of)]
 
 
 def _by_key(request: Request, header: str) -> Principal:
-    backend, address = backend_of(request), address_of(request)
     scheme, _, text = header.partition(" ")
     check_throttle(request)
-    principal = None
-    if scheme.lower() == "bearer":
-        principal = backend.keys.authenticate(text.strip())
+    principal = holder_of(request, text if scheme.lower() == "bearer" else "")
+    if principal is None:
+        raise _unknown(request, WRONG_KEY)
+    return principal
+
+
+def holder_of(request: Request, key: str) -> Principal | None:
+    """Who holds this key; one that is not valid counts as a failure of its sender."""
+    backend, address = backend_of(request), address_of(request)
+    principal = backend.keys.authenticate(key.strip())
     if principal is None:
         backend.throttle.record_failure(address)
-        raise _unknown(request, "the key is wrong, expired or revoked")
-    backend.throttle.record_success(address)
+    else:
+        backend.throttle.record_success(address)
     return principal
 
 

@@ -85,7 +85,7 @@ class KeyRing:
         _check_expiry(expires_us, created_us)
         record = KeyRecord(secrets.token_hex(8), role, subject, label, created_us, expires_us, None)
         secret = secrets.token_urlsafe(_SECRET_BYTES)
-        row = {**asdict(record), "secret_hash": _hash_of(secret)}
+        row = {**asdict(record), "secret_hash": hash_of(secret)}
         with self._store.writing("keys") as connection:
             connection.execute(insert(tables.keys).values(row))
         return record, f"adsbpc_{record.key_id}_{secret}"
@@ -99,7 +99,7 @@ class KeyRing:
         with self._store.reading() as connection:
             row = connection.execute(_WITH_HASH, {"key_id": key_id}).one_or_none()
         expected = _NO_HASH if row is None else row.secret_hash
-        holds = hmac.compare_digest(_hash_of(secret), expected)
+        holds = hmac.compare_digest(hash_of(secret), expected)
         return self._valid(row) if holds else None
 
     def principal(self, key_id: str) -> Principal | None:
@@ -163,7 +163,7 @@ def without_secrets(text: str) -> str:
     return _SECRET_IN_TEXT.sub(r"\1_***", text)
 
 
-def _hash_of(secret: str) -> str:
+def hash_of(secret: str) -> str:
     # One round is enough: the secret is 256 random bits, nobody can try them all.
     return sha256(secret.encode("ascii")).hexdigest()
 

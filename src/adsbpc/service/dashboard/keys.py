@@ -12,9 +12,10 @@ from fastapi.responses import RedirectResponse
 from adsbpc.errors import SpecError
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.auth.access import (
-    address_of,
+    WRONG_KEY,
     backend_of,
     check_throttle,
+    holder_of,
     note,
     require,
     session_of,
@@ -56,9 +57,7 @@ def show_sign_in(request: Request, next: str = "") -> Response:
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     backend = backend_of(request)
-    asked = form.get("next", "")
-    if not _is_page(asked):
-        asked = ""
+    asked = form.get("next", "") if _is_page(form.get("next", "")) else ""
     try:
         check_throttle(request)
     except Problem as problem:
@@ -66,12 +65,10 @@ def sign_in(request: Request, form: SentForm) -> Response:
         refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
         refusal.headers.update(problem.headers)
         return refusal
-    principal = backend.keys.authenticate(form.get("key", "").strip())
+    principal = holder_of(request, form.get("key", ""))
     if principal is None:
-        backend.throttle.record_failure(address_of(request))
-        note(request, None, "sign in", "", "refused", "the key is wrong, expired or revoked")
+        note(request, None, "sign in", "", "refused", WRONG_KEY)
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
-    backend.throttle.record_success(address_of(request))
     note(request, principal, "sign in", "", "allowed", "")
     answer = RedirectResponse(asked or home_of(principal), 303)
     cookie = backend.sessions.cookie(

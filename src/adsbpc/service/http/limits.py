@@ -15,6 +15,7 @@ from threading import Lock
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
 
@@ -137,7 +138,6 @@ def _has_body(scope: Scope) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
-_MICROSECONDS = 1_000_000
 _MOST_ADDRESSES = 10_000
 _LONGEST_ADDRESS = 100
 
@@ -150,7 +150,7 @@ class Throttle:
 
     def __init__(self, clock: Clock, failures: int = 10, within_seconds: int = 60) -> None:
         self._clock, self._failures = clock, failures
-        self._within_us = within_seconds * _MICROSECONDS
+        self._within_us = within_seconds * MICROSECONDS_PER_SECOND
         self._lock = Lock()
         # Moments of the last failures by address; who failed last stands at the end.
         self._failed: OrderedDict[str, deque[int]] = OrderedDict()
@@ -166,7 +166,7 @@ class Throttle:
             if moments[-1] > now:
                 return None
             left_us = moments[0] + self._within_us - now
-        return -(-left_us // _MICROSECONDS) if left_us > 0 else None
+        return -(-left_us // MICROSECONDS_PER_SECOND) if left_us > 0 else None
 
     def record_failure(self, address: str) -> None:
         now = now_us(self._clock)

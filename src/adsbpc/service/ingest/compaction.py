@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.service.ingest.event_files import LOCK, EventFiles
+from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError
 from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import event_files
 
@@ -46,10 +46,6 @@ class _Small:
     rows: int
 
 
-class _OvertakenError(Exception):
-    """Another server has merged one of these files."""
-
-
 def compact(files: EventFiles, store: Database, source: Source, sizes: Sizes = _SIZES) -> int:
     """Merge a round of small files; returns how many. 0 means that there is nothing to do."""
     taken = _taken(files, store, source, sizes)
@@ -64,10 +60,10 @@ def compact(files: EventFiles, store: Database, source: Source, sizes: Sizes = _
     try:
         with store.writing(LOCK) as connection:
             if not files.retire(connection, [small.name for small in taken]):
-                raise _OvertakenError
+                raise OvertakenError
             for name, advertiser, rows in written:
                 files.list_new(connection, source, name, advertiser, rows)
-    except _OvertakenError:
+    except OvertakenError:
         for name, _, _ in written:
             files.discard(name)
         return 0

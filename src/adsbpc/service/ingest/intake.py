@@ -31,7 +31,7 @@ from adsbpc.service.ingest.batches import (
     Settled,
     settled_before,
 )
-from adsbpc.service.ingest.event_files import LOCK, EventFiles, closed_until
+from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError, closed_until
 from adsbpc.service.ingest.event_ids import EventIds, Sender
 from adsbpc.service.ingest.rows import Source
 from adsbpc.service.logs import log_failure
@@ -177,9 +177,9 @@ class Intake:
                 self._closed_until_us = closed_until(connection)
                 used = self._event_ids.follow(connection, senders)
                 if moment_us < self._closed_until_us or not plan.record(connection, used):
-                    raise _OvertakenError
+                    raise OvertakenError
                 self._list(connection, written)
-        except _OvertakenError:
+        except OvertakenError:
             # Only now: after any other failure the files may be listed all the same.
             for _, name, _ in written:
                 self._files.discard(name)
@@ -216,10 +216,6 @@ class Intake:
             advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
             advertiser = advertisers[0] if len(advertisers) == 1 else ""
             self._files.list_new(connection, source, name, advertiser, table.num_rows)
-
-
-class _OvertakenError(Exception):
-    """Another server stored or released something meanwhile; nothing of this transaction stays."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from adsbpc.service.releases.publication import Publication
 from adsbpc.service.settings import SchedulerSection
 from adsbpc.service.store import campaigns
 
-_SECOND_US = 1_000_000
 LASTS_SECONDS = 60
 
 
@@ -67,13 +66,15 @@ class Leases:
     def _keep(self, campaign_id: str, done: threading.Event) -> None:
         while not done.wait(LASTS_SECONDS / 3):
             try:
-                self._set(campaign_id, self.holder, _now_us() + LASTS_SECONDS * _SECOND_US)
+                self._set(
+                    campaign_id, self.holder, _now_us() + LASTS_SECONDS * MICROSECONDS_PER_SECOND
+                )
             except ServiceError as error:
                 log_failure("lease not renewed", error, campaign=campaign_id)
 
     def _take(self, campaign_id: str) -> bool:
         now = _now_us()
-        until = now + LASTS_SECONDS * _SECOND_US
+        until = now + LASTS_SECONDS * MICROSECONDS_PER_SECOND
         free = (
             update(campaigns)
             .where(
