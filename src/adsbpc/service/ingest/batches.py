@@ -83,11 +83,12 @@ def _stored(insert: Any) -> Executable:
     """One that was forgotten by the moment of the new one makes room for it, whether it was deleted
     yet or not."""
     new = insert.excluded
-    return insert.on_conflict_do_update(
+    stored: Executable = insert.on_conflict_do_update(
         index_elements=list(stored_batches.primary_key),
         set_={name: new[name] for name in ("body_hash", "answer", "arrived_us")},
         where=stored_batches.c.arrived_us < new.arrived_us - REMEMBERED_US,
     ).execution_options(preserve_rowcount=True)
+    return stored
 
 
 # It tells how many rows were new.

@@ -66,15 +66,13 @@ class Leases:
     def _keep(self, campaign_id: str, done: threading.Event) -> None:
         while not done.wait(LASTS_SECONDS / 3):
             try:
-                self._set(
-                    campaign_id, self.holder, _now_us() + LASTS_SECONDS * MICROSECONDS_PER_SECOND
-                )
+                self._set(campaign_id, self.holder, _now_us() + _lasts_us())
             except ServiceError as error:
                 log_failure("lease not renewed", error, campaign=campaign_id)
 
     def _take(self, campaign_id: str) -> bool:
         now = _now_us()
-        until = now + LASTS_SECONDS * MICROSECONDS_PER_SECOND
+        until = now + _lasts_us()
         free = (
             update(campaigns)
             .where(
@@ -101,6 +99,10 @@ class Leases:
 
 def _now_us() -> int:
     return to_microseconds(datetime.now(UTC))
+
+
+def _lasts_us() -> int:
+    return LASTS_SECONDS * MICROSECONDS_PER_SECOND
 
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1, 300
