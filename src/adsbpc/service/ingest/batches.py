@@ -144,7 +144,7 @@ class Settled:
     answer: Answer
 
 
-class Plan:
+class StoragePlan:
     """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
     what the senders have used before."""
 

@@ -27,8 +27,8 @@ from adsbpc.service.ingest.batches import (
     Answer,
     Batch,
     BatchId,
-    Plan,
     Settled,
+    StoragePlan,
     settled_before,
 )
 from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError, closed_until
@@ -170,7 +170,7 @@ class Intake:
         moment_us = max(now_us(self._clock), self._closed_until_us)
         # Written without the lock, so that other servers can store meanwhile.
         used, marker = self._event_ids.held(senders), self._event_ids.marker
-        plan = Plan(batches, moment_us, used, marker)
+        plan = StoragePlan(batches, moment_us, used, marker)
         written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
@@ -197,7 +197,7 @@ class Intake:
             if not fresh:
                 return before
             used = self._event_ids.follow(connection, senders)
-            plan = Plan(fresh, moment_us, used, self._event_ids.marker)
+            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker)
             written = self._written(plan)
             if not plan.record(connection, used):
                 raise ServiceError("a batch was stored by somebody who did not hold the lock")
@@ -205,7 +205,7 @@ class Intake:
         self._event_ids.keep(plan.used)
         return before | plan.settled
 
-    def _written(self, plan: Plan) -> list[tuple[Source, str, pa.Table]]:
+    def _written(self, plan: StoragePlan) -> list[tuple[Source, str, pa.Table]]:
         return [
             (source, self._files.write(source, table), table)
             for source, table in plan.tables().items()
