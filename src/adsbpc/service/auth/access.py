@@ -103,7 +103,7 @@ def check_throttle(request: Request) -> None:
 
 
 def _unknown(request: Request, reason: str) -> Problem:
-    note(request, None, "authenticate", "", "refused", reason)
+    note(request, None, "authenticate", refused=reason)
     return Problem(
         401, "Unauthorized", f"The request is not authenticated: {reason}",
         "Send the header Authorization: Bearer adsbpc_..., with a key that is valid",
@@ -126,7 +126,7 @@ def check_same_origin(request: Request) -> None:
     """Refuse what a page of another site may have made a browser send with its cookie."""
     if _is_same_origin(request):
         return
-    note(request, session_of(request), "send", request.url.path, "refused", "not of this origin")
+    note(request, session_of(request), "send", request.url.path, "not of this origin")
     raise Problem(
         403, "Forbidden", "This was sent by a page of another site, or by no browser of today",
         "Open the page on this server and send it from there, or send a key instead of a cookie",
@@ -159,9 +159,9 @@ def require(
 ) -> None:  # fmt: skip
     """Let the request pass, or end it."""
     if allows(principal, action, advertiser):
-        note(request, principal, action, target, "allowed", "")
+        note(request, principal, action, target)
         return
-    note(request, principal, action, target, "refused", "not this role's")
+    note(request, principal, action, target, "not this role's")
     raise Problem(
         403, "Forbidden", f"A key with the role {principal.role} may not do this",
         "Ask the operator for a key with another role",
@@ -176,7 +176,7 @@ def campaign_for(
     readable = found is not None and allows(principal, Action.READ_CAMPAIGN, found.advertiser)
     if found is None or not readable:
         reason = "no such campaign" if found is None else "of another advertiser"
-        note(request, principal, action, campaign_id, "refused", reason)
+        note(request, principal, action, campaign_id, reason)
         raise Problem(
             404, "Not found", f"There is no campaign {campaign_id!r} for this key",
             "List the campaigns that there are: GET /v1/campaigns",
@@ -186,13 +186,10 @@ def campaign_for(
 
 
 def note(
-    request: Request,
-    principal: Principal | None,
-    action: str,
-    target: str,
-    decision: Decision,
-    reason: str,
+    request: Request, principal: Principal | None, action: str, target: str = "", refused: str = ""
 ) -> None:
+    """Write a decision to the audit log; `refused` says why, and is empty for what is allowed."""
+    decision: Decision = "refused" if refused else "allowed"
     backend_of(request).audit.note(
-        principal, action, target, decision, reason, request_id_of(request), address_of(request)
+        principal, action, target, decision, refused, request_id_of(request), address_of(request)
     )

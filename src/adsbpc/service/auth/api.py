@@ -90,7 +90,7 @@ async def create_key(request: Request, caller: Caller) -> NewKey:
         record, text = backend_of(request).keys.create(
             wanted.role, wanted.subject, wanted.label, expires
         )
-        note(request, caller, "key made", record.key_id, "allowed", "")
+        note(request, caller, "key made", record.key_id)
         return NewKey(**_described(record), key=text)
 
     return await run_in_threadpool(created)

@@ -67,9 +67,9 @@ def sign_in(request: Request, form: SentForm) -> Response:
         return refusal
     principal = holder_of(request, form.get("key", ""))
     if principal is None:
-        note(request, None, "sign in", "", "refused", WRONG_KEY)
+        note(request, None, "sign in", refused=WRONG_KEY)
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
-    note(request, principal, "sign in", "", "allowed", "")
+    note(request, principal, "sign in")
     answer = RedirectResponse(asked or home_of(principal), 303)
     cookie = backend.sessions.cookie(
         backend.sessions.open(principal.key_id), backend.settings.over_tls
@@ -82,7 +82,7 @@ def sign_in(request: Request, form: SentForm) -> Response:
 def sign_out(request: Request, form: SentForm) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     backend.sessions.close(token_of(request))
-    note(request, principal, "sign out", "", "allowed", "")
+    note(request, principal, "sign out")
     answer = RedirectResponse("/sign-in", 303)
     answer.headers.append("Set-Cookie", backend.sessions.expired_cookie(backend.settings.over_tls))
     return answer
@@ -122,7 +122,7 @@ def create(request: Request, form: SentForm) -> Response:
         )
     except SpecError as error:
         return _page(request, principal, values, str(error), status=422)
-    note(request, principal, "key made", record.key_id, "allowed", "")
+    note(request, principal, "key made", record.key_id)
     return _page(request, principal, _EMPTY, made=text, made_label=record.label, status=201)
 
 
@@ -136,7 +136,7 @@ def revoke(request: Request, form: SentForm, key_id: str) -> Response:
             "Look at the list of keys",
         )  # fmt: skip
     backend.sessions.close_all(key_id)
-    note(request, principal, "key revoked", key_id, "allowed", "")
+    note(request, principal, "key revoked", key_id)
     return RedirectResponse("/operations/keys", 303)
 
 

@@ -175,15 +175,12 @@ class Throttle:
             moments = self._failed.setdefault(name, deque(maxlen=self._failures))
             moments.append(now)
             self._failed.move_to_end(name)
-            self._forget(now)
+            while len(self._failed) > _MOST_ADDRESSES or self._is_over(now):
+                self._failed.popitem(last=False)
 
     def record_success(self, address: str) -> None:
         with self._lock:
             self._failed.pop(_counted_as(address), None)
-
-    def _forget(self, now: int) -> None:
-        while len(self._failed) > _MOST_ADDRESSES or self._is_over(now):
-            self._failed.popitem(last=False)
 
     def _is_over(self, now: int) -> bool:
         oldest = next(iter(self._failed.values()))

@@ -253,13 +253,10 @@ def settled_before(
 ) -> dict[BatchId, Settled]:
     """Those that are stored and not forgotten at a moment, by this server or another."""
     columns = stored_batches.c
+    key = (columns.owner, columns.source, columns.batch_key)
     found = connection.execute(
-        select(
-            columns.owner, columns.source, columns.batch_key, columns.body_hash, columns.answer
-        ).where(
-            tuple_(columns.owner, columns.source, columns.batch_key).in_(
-                [batch.id for batch in batches]
-            ),
+        select(*key, columns.body_hash, columns.answer).where(
+            tuple_(*key).in_([batch.id for batch in batches]),
             columns.arrived_us >= moment_us - REMEMBERED_US,
         )
     )
