@@ -95,7 +95,6 @@ _DATA_OF = attrgetter(
 
 
 def compute(run: Run) -> dict[str, Any]:
-    """A row of results."""
     data = _prepared(*_DATA_OF(run))
     setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
     _ = data.truth
@@ -115,7 +114,6 @@ def compute(run: Run) -> dict[str, Any]:
 
 
 def mechanism_of(run: Run) -> LabMechanism:
-    """With its options, where it has any."""
     if not run.options:
         return mechanism_named(run.mechanism)
     named = MECHANISMS.get(run.mechanism)

@@ -175,7 +175,6 @@ def inserts(table: Table, change: Callable[[Any], Executable]) -> dict[str, Exec
 
 
 def open_store(location: str, directory: Path) -> Database:
-    """The database with its tables up to date."""
     database = Database(location, directory, SERVICE)
     database.bring_up_to_date()
     return database

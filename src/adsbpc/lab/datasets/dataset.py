@@ -65,5 +65,4 @@ def dataset_of(
 
 
 def numbered(prefix: str, count: int, digits: int = 4) -> tuple[str, ...]:
-    """Names of made-up publishers."""
     return tuple(f"{prefix}-{i:0{digits}d}" for i in range(1, count + 1))

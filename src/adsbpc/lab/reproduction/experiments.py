@@ -49,7 +49,6 @@ def _printed_rows() -> dict[tuple[str, str, str], dict[str, str]]:
 
 
 def published(table: str, dataset: str, setting: str, mechanism: str) -> float | None:
-    """The printed figure, or None where there is none."""
     row = _printed_rows().get((table, dataset, setting), {})
     text = row.get(_PRINTED_COLUMNS.get(mechanism, ""), "")
     return float(text) if text else None

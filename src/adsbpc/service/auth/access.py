@@ -117,7 +117,6 @@ def token_of(request: Request) -> str:
 
 
 def session_of(request: Request) -> Principal | None:
-    """Who is signed in to the dashboard."""
     token = token_of(request)
     return backend_of(request).sessions.principal(token) if token else None
 
@@ -171,7 +170,6 @@ def require(
 def campaign_for(
     request: Request, principal: Principal, campaign_id: str, action: Action
 ) -> Registered:
-    """A campaign that the principal may do this with."""
     found = backend_of(request).campaigns.get(campaign_id)
     readable = found is not None and allows(principal, Action.READ_CAMPAIGN, found.advertiser)
     if found is None or not readable:

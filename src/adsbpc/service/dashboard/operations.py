@@ -183,7 +183,6 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
 
 
 def _flat(settings: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Each section's keys as text."""
     return {
         section: {
             key: "not set" if value in (None, {}) else str(value) for key, value in keys.items()

@@ -75,7 +75,6 @@ def _named(schema: dict[str, Any]) -> str:
 
 
 def _named_in(schema: dict[str, Any]) -> tuple[str, ...]:
-    """The schemas with a name that one mentions."""
     nested = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), schema.get("items") or {}]
     own = (_named(schema),) if "$ref" in schema else ()
     return own + tuple(_named(each) for each in nested if isinstance(each, dict) and "$ref" in each)

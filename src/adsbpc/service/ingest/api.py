@@ -30,7 +30,6 @@ _IMPRESSION_KIND = Annotated[str, Field(pattern=f"^({'|'.join(IMPRESSION_KINDS)}
 
 
 def _row(name: str, source: Source) -> type[BaseModel]:
-    """What the OpenAPI document says of a row."""
     owned, _ = OWNED[source]
     fields: dict[str, Any] = {}
     for each in FIELDS[source]:

@@ -152,7 +152,6 @@ class CampaignBook:
             connection.execute(insert(campaigns).values(**row))
 
     def spec(self, content: dict[str, Any]) -> CampaignSpec:
-        """The spec of a campaign, with what the server adds to it."""
         _check_keys(content)
         engine = self._settings.engine
         whole = {
@@ -217,7 +216,6 @@ class CampaignBook:
         return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
 
     def last_slot(self, registered: Registered) -> int:
-        """The newest released slot, or 0."""
         if not self.ledger.exists():
             return 0
         return self.ledger.last_slot(registered.scope, registered.name)

@@ -40,7 +40,6 @@ class Leases:
         self.holder = uuid4().hex
 
     def holders(self) -> dict[str, str]:
-        """Who holds which campaign now."""
         wanted = select(campaigns.c.campaign_id, campaigns.c.lease_holder).where(
             campaigns.c.lease_until_us > _now_us()
         )
