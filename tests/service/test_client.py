@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -216,3 +218,12 @@ def test_listening_ends_with_the_campaign(tmp_path: Path) -> None:
         server.wait_for(campaign, 3)
         assert list(operator.listen(campaign, after=0)) == [1, 2, 3]
         assert list(operator.listen(campaign)) == []
+
+
+def test_without_httpx_the_extra_is_named() -> None:
+    """Only the extras bring httpx: who has the package alone is told which one to install."""
+    program = "import sys; sys.modules['httpx'] = None\nfrom adsbpc import Client"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.endswith("Install the extra: pip install 'adsbpc[service]'"), last

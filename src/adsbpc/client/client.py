@@ -15,13 +15,18 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
-from types import TracebackType
 from typing import Any, Literal, Self
 from uuid import uuid4
 
-import httpx
-
 from adsbpc.errors import AdsbpcError
+
+try:
+    import httpx
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "adsbpc.Client needs httpx, which is not installed. Install the extra: "
+        "pip install 'adsbpc[service]'"
+    ) from None
 
 Row = Mapping[str, Any]
 # Answers that mean "later": a push is then sent again, with the same key.
@@ -59,18 +64,11 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_failure: object) -> None:
         self.close()
 
     def close(self) -> None:
         self._http.close()
-
-    # ---- events --------------------------------------------------------------------------------
 
     def push_impressions(self, rows: Iterable[Row], batch: str | None = None) -> dict[str, Any]:
         """Send a batch; the answer says what became of each row. `batch` is its key, a new one if
@@ -107,35 +105,30 @@ class Client:
             time.sleep(_pause(answer))
         return _checked(answer)
 
-    # ---- campaigns -----------------------------------------------------------------------------
-
     def plan(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """What a campaign would promise, and its errors to expect."""
-        return dict(self._post("/v1/plan", content).json())
+        return self._post("/v1/plan", content)
 
     def create_campaign(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """From the keys of a campaign file, without [events], [engine] and [ledger]."""
-        return dict(self._post("/v1/campaigns", content).json())
+        return self._post("/v1/campaigns", content)
 
     def campaigns(self) -> list[dict[str, Any]]:
-        return list(self._get("/v1/campaigns").json()["campaigns"])
+        return list(self._get("/v1/campaigns")["campaigns"])
 
     def campaign(self, campaign: str) -> dict[str, Any]:
-        return dict(self._get(f"/v1/campaigns/{campaign}").json())
+        return self._get(f"/v1/campaigns/{campaign}")
 
     def verification(self, campaign: str) -> dict[str, Any]:
-        return dict(self._get(f"/v1/campaigns/{campaign}/verification").json())
-
-    # ---- releases ------------------------------------------------------------------------------
+        return self._get(f"/v1/campaigns/{campaign}/verification")
 
     def release(self, campaign: str, through: int | None = None) -> list[dict[str, Any]]:
         """By hand what is due, up to a slot."""
         body = {} if through is None else {"through": through}
-        return list(self._post(f"/v1/campaigns/{campaign}/releases", body).json()["released"])
+        return list(self._post(f"/v1/campaigns/{campaign}/releases", body)["released"])
 
     def releases(self, campaign: str, after: int = 0) -> list[dict[str, Any]]:
-        found = self._get(f"/v1/campaigns/{campaign}/releases", after=after)
-        return list(found.json()["releases"])
+        return list(self._get(f"/v1/campaigns/{campaign}/releases", after=after)["releases"])
 
     def report(
         self,
@@ -145,10 +138,8 @@ class Client:
         adjusted: bool = False,
     ) -> bytes:
         """The report as a file of that format."""
-        found = self._get(
-            f"/v1/campaigns/{campaign}/report", format=format, level=level, adjusted=adjusted
-        )
-        return found.content
+        query = {"format": format, "level": level, "adjusted": adjusted}
+        return self._send("GET", f"/v1/campaigns/{campaign}/report", params=query).content
 
     def listen(self, campaign: str, after: int | None = None) -> Iterator[int]:
         """Each slot as it is released; ends after the last one, or when the server stops."""
@@ -164,10 +155,8 @@ class Client:
         except httpx.TransportError as error:
             raise _unreachable(error) from error
 
-    # ---- keys ----------------------------------------------------------------------------------
-
     def whoami(self) -> dict[str, Any]:
-        return dict(self._get("/v1/whoami").json())
+        return self._get("/v1/whoami")
 
     def create_key(
         self, role: str, subject: str = "", label: str = "", expires_at: datetime | None = None
@@ -179,28 +168,28 @@ class Client:
             "label": label or f"{role} {subject}".strip(),
             "expires_at": None if expires_at is None else expires_at.isoformat(),
         }
-        return dict(self._post("/v1/keys", wanted).json())
+        return self._post("/v1/keys", wanted)
 
     def keys(self) -> list[dict[str, Any]]:
-        return list(self._get("/v1/keys").json()["keys"])
+        return list(self._get("/v1/keys")["keys"])
 
     def revoke_key(self, key_id: str) -> None:
-        _checked(self._send("DELETE", f"/v1/keys/{key_id}"))
+        self._send("DELETE", f"/v1/keys/{key_id}")
 
     def operations(self, hours: int = 24) -> dict[str, Any]:
-        return dict(self._get("/v1/operations", hours=hours).json())
+        return self._get("/v1/operations", hours=hours)
 
-    def _get(self, path: str, **query: Any) -> httpx.Response:
-        return _checked(self._send("GET", path, params=query))
+    def _get(self, path: str, **query: Any) -> dict[str, Any]:
+        return dict(self._send("GET", path, params=query).json())
 
-    def _post(self, path: str, content: Mapping[str, Any]) -> httpx.Response:
+    def _post(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
         body = json.dumps(content, default=_moment)
         headers = {"Content-Type": "application/json"}
-        return _checked(self._send("POST", path, content=body, headers=headers))
+        return dict(self._send("POST", path, content=body, headers=headers).json())
 
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
         try:
-            return self._http.request(method, path, **more)
+            return _checked(self._http.request(method, path, **more))
         except httpx.TransportError as error:
             raise _unreachable(error) from error
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from adsbpc.errors import no_such_choice
-from adsbpc.lab.baselines import bounded, global_sensitivity, personal
+from adsbpc.lab.baselines import bounded, personal, strategies
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.stream import stream
 from adsbpc.lab.evaluation import LabMechanism
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 
 MECHANISMS: dict[str, LabMechanism] = {
-    "ipa": global_sensitivity.IPA,
-    "bin": global_sensitivity.BINARY_TREE,
+    "ipa": strategies.IPA,
+    "bin": strategies.BINARY_TREE,
     "stream": stream,
-    "umm": global_sensitivity.SQUARE_ROOT,
-    "umm-optimal": global_sensitivity.OPTIMAL,
+    "umm": strategies.SQUARE_ROOT,
+    "umm-optimal": strategies.OPTIMAL,
     "mmbpc": bounded.matrix_bounded,
     "adsbpc-published": PublishedAdsBPC(),
     "adsbpc": bounded.adsbpc(AdsBPCSection()),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from math import sqrt
 from typing import Protocol
 
@@ -73,39 +73,22 @@ class Prepared:
         self.dataset = dataset
         self._contributions: ArrayContributions = dataset.contributions
         self.slots, self.layout = dataset.slots, self._contributions.layout
-        self._totals: dict[tuple[int, int | None], Integers] = {}
-        self._histograms: dict[tuple[int, tuple[int, ...]], Integers] = {}
-        self._lifetime: dict[int, Integers] = {}
-        self._sorted: dict[int, Integers] = {}
-
-    def totals(self, slot: int, bound: int | None = None) -> Integers:
-        key = (slot, bound)
-        if key not in self._totals:
-            self._totals[key] = self._contributions.totals(slot, bound)
-        return self._totals[key]
+        self.totals = cache(self._contributions.totals)
+        self.totals_lifetime = cache(self._contributions.totals_lifetime)
+        self._histogram = cache(self._contributions.histogram)
+        self.user_totals = cache(self._user_totals)
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
-        key = (slot, tuple(edges))
-        if key not in self._histograms:
-            self._histograms[key] = self._contributions.histogram(slot, edges)
-        return self._histograms[key].copy()
+        return self._histogram(slot, tuple(edges)).copy()
+
+    def _user_totals(self, slot: int) -> Integers:
+        """What each user of a slot contributes, in ascending order."""
+        return np.sort(self._contributions.user_totals(slot))
 
     def users_above(self, slot: int, bound: float) -> int:
         """Also for bounds that are no whole number, which only the paper's own listings have."""
-        if slot not in self._sorted:
-            self._sorted[slot] = np.sort(self._contributions.user_totals(slot))
-        totals = self._sorted[slot]
+        totals = self.user_totals(slot)
         return int(totals.size - np.searchsorted(totals, bound, side="right"))
-
-    def user_totals(self, slot: int) -> Integers:
-        """What each user of a slot contributes, in ascending order."""
-        self.users_above(slot, 0)
-        return self._sorted[slot]
-
-    def totals_lifetime(self, bound: int) -> Integers:
-        if bound not in self._lifetime:
-            self._lifetime[bound] = self._contributions.totals_lifetime(bound)
-        return self._lifetime[bound]
 
     def users_above_lifetime(self, slot: int, bound: int) -> int:
         return self._contributions.users_above_lifetime(slot, bound)
@@ -137,6 +120,10 @@ class Outcome:
     bias: Reals
     noise: Reals
     variances: Reals
+
+    @classmethod
+    def of_trials(cls, found: Iterable[tuple[Reals, Reals, Reals]]) -> Outcome:
+        return cls(*map(np.array, zip(*found, strict=True)))
 
 
 class LabMechanism(Protocol):

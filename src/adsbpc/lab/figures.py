@@ -83,7 +83,6 @@ def lines_figure(
 
 
 def write_figure(spec: dict[str, Any], stem: Path) -> None:
-    """`stem`.svg and `stem`.png."""
     import vl_convert
 
     whole = {**spec, "config": _STYLE}

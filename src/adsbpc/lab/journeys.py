@@ -56,7 +56,8 @@ def make_campaign(
     directory: Path, users: int, slots: int, seed: int, model: str, engine: str = "duckdb"
 ) -> MadeUp:
     """Write impressions, conversions and a campaign file that measures them."""
-    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     rng = np.random.default_rng(seed)
     try:
@@ -69,21 +70,17 @@ def make_campaign(
     grid = SlotGrid(_START, slots, "1d", "UTC")
     impressions = _impressions(rng, users, grid)
     conversions = _conversions(rng, impressions, grid)
-    with duckdb.connect() as connection:
-        for name, columns in (("impressions", impressions), ("conversions", conversions)):
-            connection.register("generated", columns)
-            try:
-                connection.execute(
-                    "COPY (SELECT * REPLACE (make_timestamp(timestamp) AS timestamp) FROM"
-                    " generated) TO ? (FORMAT parquet)",
-                    [f"{directory / name}.parquet"],
-                )
-            except duckdb.IOException as error:
-                raise SpecError(
-                    f"{directory}: cannot be written to ({error}). Free some space, or give "
-                    "another folder"
-                ) from None
-            connection.unregister("generated")
+    for name, columns in (("impressions", impressions), ("conversions", conversions)):
+        moments = columns["timestamp"].astype("datetime64[us]")
+        try:
+            pq.write_table(
+                pa.table({**columns, "timestamp": moments}), directory / f"{name}.parquet"
+            )
+        except OSError as error:
+            raise SpecError(
+                f"{directory}: cannot be written to ({error}). Free some space, or give "
+                "another folder"
+            ) from None
     return MadeUp(spec, len(impressions["user_id"]), len(conversions["user_id"]))
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adsbpc.errors import WorkloadError
 from adsbpc.lab.baselines.strategies import query_matrix
@@ -87,53 +86,37 @@ def _solve(gram: Reals, bounds: Reals, rho: float, adjacency: Adjacency) -> Real
     from scipy import sparse
 
     n = len(bounds)
-    size = float(np.trace(gram))
-    scaled = gram * np.outer(bounds, bounds) / size
+    scaled = gram * np.outer(bounds, bounds) / np.trace(gram)
     rows, columns = np.triu_indices(n)
     count = rows.size
     corners = _corners(np.ones(n), adjacency)
     # u^T X u with the upper triangle of X as variables.
     twice = np.where(rows == columns, 1.0, 2.0)
     limits = sparse.csc_matrix(corners[:, rows] * corners[:, columns] * twice)
-    block_rows, block_columns = _upper_by_columns(2 * n)
-    place = {
-        (int(i), int(j)): k for k, (i, j) in enumerate(zip(block_rows, block_columns, strict=True))
-    }
+    # The solver wants a triangle column after column.
+    block_columns, block_rows = np.tril_indices(2 * n)
+    place = np.zeros((2 * n, 2 * n), dtype=np.intp)
+    place[block_rows, block_columns] = np.arange(block_rows.size)
     weight = np.where(block_rows == block_columns, 1.0, np.sqrt(2.0))
-    x_places = np.array([place[(int(i), int(j))] for i, j in zip(rows, columns, strict=True)])
-    y_places = np.array(
-        [place[(int(i) + n, int(j) + n)] for i, j in zip(rows, columns, strict=True)]
-    )
-    places = np.r_[x_places, y_places]
+    places = np.r_[place[rows, columns], place[rows + n, columns + n]]
     cone = sparse.csc_matrix(
         (-weight[places], (places, np.arange(2 * count))), shape=(weight.size, 2 * count)
     )
     constant = np.zeros(weight.size)
-    for i in range(n):
-        constant[place[(i, i + n)]] = np.sqrt(2.0)
+    constant[place[np.arange(n), np.arange(n) + n]] = np.sqrt(2.0)
     matrix = sparse.vstack([sparse.hstack([limits, sparse.csc_matrix(limits.shape)]), cone]).tocsc()
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix((2 * count, 2 * count)),
         np.r_[np.zeros(count), scaled[rows, columns] * twice],
         matrix,
         np.r_[np.ones(len(corners)), constant],
         [clarabel.NonnegativeConeT(len(corners)), clarabel.PSDTriangleConeT(2 * n)],
-        _settings(clarabel),
+        settings,
     )
     found = np.asarray(solver.solve().x)[:count]
     strategy = np.zeros((n, n))
     strategy[rows, columns] = found
     strategy[columns, rows] = found
     return np.asarray(2 * rho * strategy / np.outer(bounds, bounds))
-
-
-def _upper_by_columns(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The order in which the solver wants a triangle: column after column."""
-    columns, rows = np.tril_indices(size)
-    return rows, columns
-
-
-def _settings(clarabel: object) -> object:
-    settings = clarabel.DefaultSettings()  # type: ignore[attr-defined]
-    settings.verbose = False
-    return settings

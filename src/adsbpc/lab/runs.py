@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import file_digest, sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ import numpy as np
 from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded, personal
-from adsbpc.lab.baselines.global_sensitivity import GlobalSensitivity
 from adsbpc.lab.baselines.published import PublishedAdsBPC
+from adsbpc.lab.baselines.strategies import GlobalSensitivity
 from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
-from adsbpc.lab.datasets import Dataset, load_dataset, read_own_data
+from adsbpc.lab.datasets import load_dataset, read_own_data
 from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
@@ -88,26 +89,22 @@ class Run:
         return sha256(described.encode()).hexdigest()[:24]
 
 
+_DATA_OF = attrgetter(
+    "dataset", "slots", "seed", "users", "copies", "data", "data_version", "largest_user"
+)
+
+
 def compute(run: Run) -> dict[str, Any]:
-    """A row of results."""
-    data = _prepared(
-        run.dataset,
-        run.slots,
-        run.seed,
-        run.users,
-        run.copies,
-        run.data,
-        run.data_version,
-        run.largest_user,
-    )
+    data = _prepared(*_DATA_OF(run))
     setting = Setting(Fraction(str(run.rho)), Adjacency(run.adjacency), data.slots, run.queries)
     _ = data.truth
     began = time.perf_counter()
     outcome = mechanism_of(run)(data, setting, run.trials, run.seed)
     seconds = (time.perf_counter() - began) / run.trials
-    described = {**asdict(run), "slots": data.slots, "users": data.dataset.users}
     return {
-        **described,
+        **asdict(run),
+        "slots": data.slots,
+        "users": data.dataset.users,
         "label": data.dataset.label,
         "gs": data.dataset.largest_user,
         "publishers": len(data.layout),
@@ -117,7 +114,6 @@ def compute(run: Run) -> dict[str, Any]:
 
 
 def mechanism_of(run: Run) -> LabMechanism:
-    """With its options, where it has any."""
     if not run.options:
         return mechanism_named(run.mechanism)
     named = MECHANISMS.get(run.mechanism)
@@ -144,7 +140,6 @@ def _prepared(
     largest_user: int | None,
 ) -> Prepared:
     """Kept between runs of one process: neighbouring runs are on the same data."""
-    dataset: Dataset
     if data is not None:
         dataset = read_own_data(Path(data), slots or None)
     else:
@@ -177,14 +172,13 @@ def compute_all(
             yield futures[future], _remember(cache, futures[future], future.result())
 
 
-def _recall(cache: Path | None, run: Run) -> dict[str, Any] | None:
+def _recall(cache: Path | None, run: Run) -> Any:
     if cache is None:
         return None
     try:
-        row: dict[str, Any] = json.loads((cache / f"{run.key}.json").read_text())
+        return json.loads((cache / f"{run.key}.json").read_text())
     except (OSError, ValueError):
         return None
-    return row
 
 
 def _remember(cache: Path | None, run: Run, row: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 from adsbpc.errors import AdsbpcError, EngineError
@@ -30,7 +32,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = record.exc_info[0].__name__
-            line["place"] = _place(record.exc_info[1])
+            line["place"] = _place(record.exc_info[2])
         return json.dumps(line, default=str)
 
 
@@ -63,10 +65,6 @@ def public_text(error: AdsbpcError) -> str:
     return str(error)
 
 
-def _place(error: BaseException | None) -> str:
-    trace = None if error is None else error.__traceback__
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+def _place(trace: TracebackType | None) -> str:
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
+    return "{}:{}".format(*places[-1]) if places else ""

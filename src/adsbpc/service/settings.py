@@ -17,9 +17,9 @@ from sqlalchemy.exc import ArgumentError
 
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.ledger.database import is_secret, without_password
-from adsbpc.model import spec
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND, duration_text, parse_duration
 from adsbpc.model.section import Duration, Name, Section
+from adsbpc.model.spec import EngineSection, LedgerSection
 from adsbpc.model.toml import checked, read_toml
 
 _PREFIX = "ADSBPC_"
@@ -51,7 +51,7 @@ class ServiceSection(Section):
     session: Period = parse_duration("12h")
 
 
-class LedgerSection(spec.LedgerSection):
+class SharedLedgerSection(LedgerSection):
     """As in a campaign file, from the data folder. A `witness` that is no URL is a folder, with a
     file for every scope."""
 
@@ -89,19 +89,18 @@ class SchedulerSection(Section):
         return publish_after
 
 
-class EngineSection(Section):
+class NamedEngineSection(EngineSection):
     name: Literal["duckdb", "spark"] = "duckdb"
-    options: dict[str, str | int | bool] = Field(default={})
 
 
 class Settings(Section):
     """One settings file. `directory` is where its relative paths start."""
 
     service: ServiceSection = ServiceSection()
-    ledger: LedgerSection = LedgerSection()
+    ledger: SharedLedgerSection = SharedLedgerSection()
     ingest: IngestSection = IngestSection()
     scheduler: SchedulerSection = SchedulerSection()
-    engine: EngineSection = EngineSection()
+    engine: NamedEngineSection = NamedEngineSection()
     directory: Path = Field(default=Path(), exclude=True)
 
     @property

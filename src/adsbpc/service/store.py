@@ -16,11 +16,14 @@ Moments are microseconds since 1970 in UTC.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Executable,
     Index,
     LargeBinary,
     MetaData,
@@ -30,6 +33,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database, Schema
@@ -161,8 +165,16 @@ counts = Table(
 )
 
 
+def inserts(table: Table, change: Callable[[Any], Executable]) -> dict[str, Executable]:
+    """An insert with what is to be done about rows that are there, for each kind of database. Made
+    once: that takes longer than to run them."""
+    return {
+        "postgresql": change(postgresql.insert(table)),
+        "sqlite": change(sqlite.insert(table)),
+    }
+
+
 def open_store(location: str, directory: Path) -> Database:
-    """The database with its tables up to date."""
     database = Database(location, directory, SERVICE)
     database.bring_up_to_date()
     return database

@@ -8,7 +8,7 @@ import pytest
 
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.datasets import read_criteo_log
-from adsbpc.lab.datasets.criteo_log import LOG_COLUMNS
+from adsbpc.lab.datasets.files import LOG_COLUMNS
 from adsbpc.model import UNITS_PER_CONVERSION as UNITS
 
 DAY = 86_400

@@ -14,8 +14,8 @@ from adsbpc.report.parts import parts_of
 from adsbpc.service.dashboard.campaigns import (
     HEIGHT,
     WIDTH,
+    Progress,
     Shelf,
-    State,
     body_of,
     spark_of,
     state_of,
@@ -116,8 +116,8 @@ def test_states_in_a_few_words(stage: Stage) -> None:
     assert registered is not None
     late = state_of(backend, registered, visible=0)
     told = "Day 1 has been due for 1 day. New ones appear every 2 minutes."
-    assert late == State("Late", "bad", told)
-    assert state_of(backend, registered, visible=2) == State(
+    assert late == Progress("Late", "bad", told)
+    assert state_of(backend, registered, visible=2) == Progress(
         "Running", "good", "Day 3 is over on 4 March, 00:00 UTC and is published 2 minutes later."
     )
     assert state_of(backend, registered, visible=5).word == "Complete"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
 from adsbpc.service.dashboard.operations import HOURS, arrivals_of
-from adsbpc.service.ingest.batches import Counted
+from adsbpc.service.ingest.batches import HourlyCount
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage, Visitor
 
@@ -87,7 +87,7 @@ def test_a_key_that_cannot_be_made(operator: Visitor, changes: dict[str, str], t
 
 
 COUNTED = st.builds(
-    Counted,
+    HourlyCount,
     hour_us=st.integers(0, HOURS - 1).map(
         lambda ago: (NOW_US // MICROSECONDS_PER_HOUR - ago) * MICROSECONDS_PER_HOUR
     ),
@@ -99,7 +99,7 @@ COUNTED = st.builds(
 
 
 @given(st.lists(COUNTED, max_size=40))
-def test_no_row_is_lost_or_counted_twice(counted: list[Counted]) -> None:
+def test_no_row_is_lost_or_counted_twice(counted: list[HourlyCount]) -> None:
     arrivals = arrivals_of(counted, NOW_US)
     rows = sum(each.number for each in counted if each.verdict)
     assert arrivals.accepted + arrivals.duplicate + arrivals.quarantined == rows

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from adsbpc.ledger.database import Database
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR
 from adsbpc.service.clock import now_us
-from adsbpc.service.ingest.batches import HOUR_US, Counted, Counts, add_counts
+from adsbpc.service.ingest.batches import Counts, HourlyCount, add_counts
 from tests.service.clocks import SetClock
 
 ACCEPTED = ("impressions", "publisher:P-1", "accepted")
@@ -21,13 +22,13 @@ def test_counts_add_up_within_an_hour(store: Database) -> None:
     counts = Counts(store, clock)
     assert counts.by_hour(1_000) == []
     noon = now_us(clock)
-    for moment_us in (noon, noon + HOUR_US - 1):
+    for moment_us in (noon, noon + MICROSECONDS_PER_HOUR - 1):
         add(store, moment_us, {ACCEPTED: 2, BATCHES: 1})
-    add(store, noon + HOUR_US, {ACCEPTED: 5})
+    add(store, noon + MICROSECONDS_PER_HOUR, {ACCEPTED: 5})
     expected = [
-        Counted(noon, *BATCHES, 2),
-        Counted(noon, *ACCEPTED, 4),
-        Counted(noon + HOUR_US, *ACCEPTED, 5),
+        HourlyCount(noon, *BATCHES, 2),
+        HourlyCount(noon, *ACCEPTED, 4),
+        HourlyCount(noon + MICROSECONDS_PER_HOUR, *ACCEPTED, 5),
     ]
     assert counts.by_hour(2) == expected
     clock.pass_seconds(3_600)

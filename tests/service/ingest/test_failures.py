@@ -13,7 +13,7 @@ from sqlalchemy import text
 from adsbpc.ledger.database import Database
 from adsbpc.model.slots import to_microseconds
 from adsbpc.service.http.problems import Problem
-from adsbpc.service.ingest.batches import Plan
+from adsbpc.service.ingest.batches import StoragePlan
 from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
 from adsbpc.service.ingest.intake import Answer, Intake
 from adsbpc.service.ingest.rows import Source
@@ -122,7 +122,7 @@ def test_a_mistake_is_told_and_survived(intake: Intake, monkeypatch: pytest.Monk
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Plan, "tables", mistaken)
+        patched.setattr(StoragePlan, "tables", mistaken)
         assert (
             problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503] * 2
         )
@@ -138,7 +138,7 @@ def test_a_writer_that_ends_lets_nobody_wait(
 
     told: list[type[BaseException] | None] = []
     monkeypatch.setattr(threading, "excepthook", lambda failed: told.append(failed.exc_type))
-    monkeypatch.setattr(Plan, "tables", ended)
+    monkeypatch.setattr(StoragePlan, "tables", ended)
     intake = opened(start=False)
     threading.Timer(0.1, intake.start).start()
     assert problems(add(intake, batch("k", [IMPRESSION]), batch("l", [IMPRESSION]))) == [503, 503]

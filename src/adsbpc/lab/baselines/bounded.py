@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from math import ceil
 
 import numpy as np
@@ -23,24 +23,27 @@ def adsbpc(section: AdsBPCSection) -> LabMechanism:
 def _adsbpc(
     section: AdsBPCSection, data: Prepared, setting: Setting, trials: int, seed: int
 ) -> Outcome:
-    mechanism = _plan(section, data, setting)
-    bias, noise, variances = [], [], []
-    for trial in range(trials):
-        state = _all_slots(mechanism, data, trial_seed(seed, trial))
-        kept = data.capped([bound * UNITS_PER_CONVERSION for bound in state.bounds])
+    mechanism, workload = _plan(section, data, setting), setting.workload
+
+    def one(trial: int) -> tuple[Reals, Reals, Reals]:
+        state, kept = _all_slots(mechanism, data, trial_seed(seed, trial))
         values = np.array(state.values, dtype=np.float64) / UNITS_PER_CONVERSION
-        bias.append(setting.workload.answers(kept - data.truth))
-        noise.append(setting.workload.answers(values - kept))
-        scales = np.array(state.scales) / UNITS_PER_CONVERSION
-        variances.append(setting.workload.variances(scales**2))
-    return Outcome(np.array(bias), np.array(noise), np.array(variances))
+        variances = (np.array(state.scales) / UNITS_PER_CONVERSION) ** 2
+        return (
+            workload.answers(kept - data.truth),
+            workload.answers(values - kept),
+            workload.variances(variances),
+        )
+
+    return Outcome.of_trials(map(one, range(trials)))
 
 
-def _all_slots(mechanism: AdsBPC, data: Prepared, seed: int) -> BoundedState:
+def _all_slots(mechanism: AdsBPC, data: Prepared, seed: int) -> tuple[BoundedState, Reals]:
+    """The state after the last slot, and the totals that its bounds have kept."""
     randomness, state = SeededRandomness(seed), BoundedState()
     for _ in range(mechanism.slots):
         _, state = mechanism.release(state, data, randomness)
-    return state
+    return state, data.capped([bound * UNITS_PER_CONVERSION for bound in state.bounds])
 
 
 def trial_seed(seed: int, trial: int) -> int:
@@ -70,12 +73,12 @@ def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
 
     NOT PRIVATE: the bound is read from the data. It is the opponent to beat.
     """
-    tried: dict[int, float] = {}
+    weights = setting.weights**2
 
+    @cache
     def expected(bound: int) -> float:
-        if bound not in tried:
-            tried[bound] = _expected(bound, data, setting)
-        return tried[bound]
+        bias, variances = _bias(bound, data, setting), _variances(bound, data, setting)
+        return float((weights @ bias**2).mean() + weights @ variances)
 
     grid = _candidates(data)
     place = grid.index(min(grid, key=expected))
@@ -93,24 +96,12 @@ def constant_bound(bound: int) -> LabMechanism:
 
 def _candidates(data: Prepared) -> list[int]:
     """Bounds up to the largest contribution of any user on any slot."""
-    largest = max(
-        (
-            int(data.user_totals(slot)[-1])
-            for slot in range(1, data.slots + 1)
-            if data.user_totals(slot).size
-        ),
-        default=1,
-    )
+    totals = [data.user_totals(slot) for slot in range(1, data.slots + 1)]
+    largest = max((int(each[-1]) for each in totals if each.size), default=1)
     most = max(1, ceil(largest / UNITS_PER_CONVERSION))
     # Every small bound, steps of a tenth further up, and the one that cuts nothing.
     steps = {int(1.1**power) for power in range(200)} | set(range(1, 33)) | {most}
     return sorted(bound for bound in steps if bound <= most)
-
-
-def _expected(bound: int, data: Prepared, setting: Setting) -> float:
-    bias, variances = _bias(bound, data, setting), _variances(bound, data, setting)
-    weights = setting.weights**2
-    return float((weights @ bias**2).mean() + weights @ variances)
 
 
 def _bias(bound: int, data: Prepared, setting: Setting) -> Reals:
@@ -143,22 +134,19 @@ def matrix_bounded(data: Prepared, setting: Setting, trials: int, seed: int) -> 
     contributes up to r_i on every slot. The paper scales the columns and keeps the event-level
     sensitivity, which covers a user on one slot only.
     """
-    section = AdsBPCSection(bounds="svt")
-    mechanism = _plan(section, data, setting)
+    mechanism = _plan(AdsBPCSection(bounds="svt"), data, setting)
     strategy = strategies.square_root(setting.workload)
     sensitivity = strategies.daily_sensitivity(strategy.matrix, len(data.layout), setting.adjacency)
-    measurement = float(sum(mechanism.slot_rho))
-    scale = sensitivity / np.sqrt(2 * measurement)
+    scale = sensitivity / np.sqrt(2 * float(sum(mechanism.slot_rho)))
     queries = strategies.query_matrix(setting.workload)
-    bias, noise, variances = [], [], []
-    for trial in range(trials):
-        state = _all_slots(mechanism, data, trial_seed(seed, trial))
-        kept = data.capped([bound * UNITS_PER_CONVERSION for bound in state.bounds])
-        bias.append(setting.workload.answers(kept - data.truth))
+
+    def one(trial: int) -> tuple[Reals, Reals, Reals]:
+        state, kept = _all_slots(mechanism, data, trial_seed(seed, trial))
         bounds = np.array(state.bounds, dtype=np.float64)
         answers = np.linalg.solve(strategy.matrix.T, (queries * bounds).T).T
         rng = np.random.default_rng([seed, NOISE_STREAM, trial])
         drawn = scale * rng.standard_normal((setting.slots, len(data.layout)))
-        noise.append(answers @ drawn)
-        variances.append(scale**2 * (answers**2).sum(axis=1))
-    return Outcome(np.array(bias), np.array(noise), np.array(variances))
+        variances = scale**2 * (answers**2).sum(axis=1)
+        return setting.workload.answers(kept - data.truth), answers @ drawn, variances
+
+    return Outcome.of_trials(map(one, range(trials)))

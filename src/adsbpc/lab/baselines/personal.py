@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.lab.baselines.bounded import question_of, trial_seed
-from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Setting
+from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
 from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
 from adsbpc.model import UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PersonalBudgetSection
@@ -23,17 +23,15 @@ def _personal_budget(
     section: PersonalBudgetSection, data: Prepared, setting: Setting, trials: int, seed: int
 ) -> Outcome:
     mechanism = _plan(section, data, setting)
-    bias, noise, variances = [], [], []
-    for trial in range(trials):
-        found = run(mechanism, data, setting, trial_seed(seed, trial))
-        bias.append(found.bias[0])
-        noise.append(found.noise[0])
-        variances.append(found.variances[0])
-    return Outcome(np.array(bias), np.array(noise), np.array(variances))
+    return Outcome.of_trials(
+        _one(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
+    )
 
 
-def run(mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int) -> Outcome:
-    """All slots of one trial."""
+def _one(
+    mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int
+) -> tuple[Reals, Reals, Reals]:
+    """Bias, noise and variances of all slots of one trial."""
     randomness, state = SeededRandomness(seed), PersonalState()
     accounts = ArrayAccounts(data.cells)
     answers, errors = [], []
@@ -44,10 +42,10 @@ def run(mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int) 
     shape = (len(setting.workload.names), len(data.layout))
     kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
     without_noise = setting.workload.answers(kept)
-    return Outcome(
-        (without_noise - setting.workload.answers(data.truth))[None],
-        (np.array(answers).reshape(shape) - without_noise)[None],
-        (np.array(errors).reshape(shape)[:, 0] ** 2)[None],
+    return (
+        without_noise - setting.workload.answers(data.truth),
+        np.array(answers).reshape(shape) - without_noise,
+        np.array(errors).reshape(shape)[:, 0] ** 2,
     )
 
 
@@ -61,16 +59,12 @@ def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     NOT PRIVATE: the allowance is read from the data. It shows what the forecast loses.
     """
     weights = setting.weights**2
-    tried: dict[float, float] = {}
 
+    @cache
     def expected(allowance: float) -> float:
-        if allowance not in tried:
-            mechanism = _plan(PersonalBudgetSection(allowance=allowance), data, setting)
-            found = run(mechanism, data, setting, seed)
-            tried[allowance] = float(
-                (weights @ found.bias[0] ** 2).mean() + weights @ found.variances[0]
-            )
-        return tried[allowance]
+        mechanism = _plan(PersonalBudgetSection(allowance=allowance), data, setting)
+        bias, _, variances = _one(mechanism, data, setting, seed)
+        return float((weights @ bias**2).mean() + weights @ variances)
 
     # Down from a generous allowance until less is clearly worse, then between the neighbours.
     allowance, best = 1024.0, 1024.0

@@ -15,7 +15,7 @@ from math import ceil, sqrt, tanh
 import numpy as np
 from numpy.random import Generator
 
-from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Setting
+from adsbpc.lab.evaluation import NOISE_STREAM, Outcome, Prepared, Reals, Setting
 from adsbpc.model import UNITS_PER_CONVERSION
 
 
@@ -33,20 +33,22 @@ class PublishedAdsBPC:
     quantile_only: bool = False
 
     def __call__(self, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-        rho = float(setting.rho)
-        budget = self.share_measurement * rho
-        shape = setting.objective.scales(setting.workload, budget).variances
-        bias, noise, variances = [], [], []
-        for trial in range(trials):
+        rho, workload = float(setting.rho), setting.workload
+        shape = setting.objective.scales(workload, self.share_measurement * rho).variances
+
+        def one(trial: int) -> tuple[Reals, Reals, Reals]:
             rng = np.random.default_rng([seed, NOISE_STREAM, trial])
             bounds = np.array(_Bounds(self, data, rho, rng).all())
             kept = data.capped([ceil(bound) * UNITS_PER_CONVERSION for bound in bounds])
-            slot_variances = shape * bounds**2
-            drawn = rng.standard_normal(kept.shape) * np.sqrt(slot_variances)[:, None]
-            bias.append(setting.workload.answers(kept - data.truth))
-            noise.append(setting.workload.answers(drawn))
-            variances.append(setting.workload.variances(slot_variances))
-        return Outcome(np.array(bias), np.array(noise), np.array(variances))
+            variances = shape * bounds**2
+            drawn = rng.standard_normal(kept.shape) * np.sqrt(variances)[:, None]
+            return (
+                workload.answers(kept - data.truth),
+                workload.answers(drawn),
+                workload.variances(variances),
+            )
+
+        return Outcome.of_trials(map(one, range(trials)))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import ceil, log, log2, sqrt
 
 import numpy as np
@@ -37,7 +38,7 @@ class _Tree:
 def stream(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     most = max(1, ceil(log2(data.dataset.largest_user)))
     tree_rho = float(setting.rho) / 2 / trees_at_most(most)
-    outcomes = [
+    return Outcome.of_trials(
         _one(
             data,
             setting,
@@ -46,9 +47,7 @@ def stream(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
             np.random.default_rng([seed, NOISE_STREAM, trial]),
         )
         for trial in range(trials)
-    ]
-    bias, noise, variances = (np.array(part) for part in zip(*outcomes, strict=True))
-    return Outcome(bias, noise, variances)
+    )
 
 
 def trees_at_most(reports: int) -> int:
@@ -92,44 +91,38 @@ def _one(
     slots, publishers = data.slots, len(data.layout)
     starts = [tree.first for tree in trees]
     in_force = [bisect_right(starts, t) - 1 for t in range(1, slots + 1)]
+    scales = [
+        tree_scale(tree.bound, slots - tree.first + 1, rho, setting.adjacency) for tree in trees
+    ]
     sums: list[Reals] = []
-    scales: list[float] = []
-    nodes: list[dict[tuple[int, int], Reals]] = []
     for tree in trees:
         kept = data.totals_lifetime(tree.bound * UNITS_PER_CONVERSION) / UNITS_PER_CONVERSION
         sums.append(np.vstack([np.zeros(publishers), np.cumsum(kept, axis=0)]))
-        scales.append(tree_scale(tree.bound, slots - tree.first + 1, rho, setting.adjacency))
-        nodes.append({})
+
+    @cache
+    def node(k: int, _piece: tuple[int, int]) -> Reals:
+        return scales[k] * rng.standard_normal(publishers)
 
     def noise_of(k: int, pieces: list[tuple[int, int]]) -> Reals:
-        total = np.zeros(publishers)
-        for piece in pieces:
-            if piece not in nodes[k]:
-                nodes[k][piece] = scales[k] * rng.standard_normal(publishers)
-            total += nodes[k][piece]
-        return total
+        return np.asarray(sum(node(k, piece) for piece in pieces))
 
     running = []
     for t in range(1, slots + 1):
         k = in_force[t - 1]
         pieces = dyadic_pieces(1, t - trees[k].first + 1)
         running.append((sums[k][t], noise_of(k, pieces), len(pieces) * scales[k] ** 2))
-    values, noises, variances = [], [], []
+    found = []
     for first, last in zip(setting.workload.first, setting.workload.last, strict=True):
         k = in_force[last - 1]
         if first == 1:
-            value, noise, variance = running[last - 1]
+            found.append(running[last - 1])
         elif first > trees[k].first:
             start = trees[k].first
             pieces = dyadic_pieces(first - start + 1, last - start + 1)
             value = sums[k][last] - sums[k][first - 1]
-            noise, variance = noise_of(k, pieces), len(pieces) * scales[k] ** 2
+            found.append((value, noise_of(k, pieces), len(pieces) * scales[k] ** 2))
         else:
             newer, older = running[last - 1], running[first - 2]
-            value, noise = newer[0] - older[0], newer[1] - older[1]
-            variance = newer[2] + older[2]
-        values.append(value)
-        noises.append(noise)
-        variances.append(variance)
-    bias = np.array(values) - setting.workload.answers(data.truth)
-    return bias, np.array(noises), np.array(variances)
+            found.append((newer[0] - older[0], newer[1] - older[1], newer[2] + older[2]))
+    values, noises, variances = map(np.array, zip(*found, strict=True))
+    return values - setting.workload.answers(data.truth), noises, variances

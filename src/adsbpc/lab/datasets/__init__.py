@@ -11,18 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from adsbpc.errors import SpecError, no_such_choice
-from adsbpc.lab.datasets.counted import COUNTED_SETS, make_counted, make_facebook
-from adsbpc.lab.datasets.criteo_log import read_criteo_log
+from adsbpc.lab.datasets.counted import make_counted
 from adsbpc.lab.datasets.criteo_surrogate import make_criteo_surrogate
 from adsbpc.lab.datasets.dataset import Dataset
-from adsbpc.lab.datasets.own_data import read_own_data
+from adsbpc.lab.datasets.files import read_criteo_log, read_own_data
 from adsbpc.lab.datasets.streams import STREAMS, make_stream
 
 __all__ = ["DATASETS", "Dataset", "load_dataset", "read_criteo_log", "read_own_data"]
 
 _CRITEO_TOUCHES = {"criteo": "last", "criteo-first": "first", "criteo-uniform": "uniform"}
 
-DATASETS: tuple[str, ...] = (*COUNTED_SETS, *_CRITEO_TOUCHES, "facebook", *STREAMS)
+DATASETS: tuple[str, ...] = (
+    "zipf", "normal", "uniform", *_CRITEO_TOUCHES, "facebook", *STREAMS,
+)  # fmt: skip
 
 # Some 27 years of days; they are kept in 16 bits while a data set is made.
 _MOST_SLOTS = 10_000
@@ -51,8 +52,6 @@ def load_dataset(
     if slots > _MOST_SLOTS:
         raise SpecError(f"slots = {slots}: expected {_MOST_SLOTS} or fewer")
     rng = np.random.default_rng(seed)
-    if name == "facebook":
-        return make_facebook(slots, rng, users, copies)
     if name in STREAMS:
         return make_stream(name, slots, rng, users, copies)
     if name in _CRITEO_TOUCHES:

@@ -31,12 +31,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from adsbpc.errors import SpecError
-from adsbpc.lab.datasets.dataset import Dataset, contributions_of
+from adsbpc.lab.datasets.dataset import Dataset, dataset_of, numbered
 
 Counts = NDArray[np.int64]
 
 PAPER_USERS = 1_000_000
-PAPER_PUBLISHERS = 1_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class CountedSet:
     draw: Callable[[Generator, int], Counts]
     largest_user: int
     quantile_limit: int
+    publishers: tuple[str, ...] = numbered("publisher", 1_000)
 
 
 def _zipf(rng: Generator, users: int) -> Counts:
@@ -61,12 +61,6 @@ def _uniform(rng: Generator, users: int) -> Counts:
     return rng.integers(1, 256, users, endpoint=True)
 
 
-COUNTED_SETS = {
-    "zipf": CountedSet("Zipf(3) + 10 conversions a user (made up)", _zipf, 50, 10),
-    "normal": CountedSet("Normal(50, 30) conversions a user (made up)", _normal, 150, 20),
-    "uniform": CountedSet("Uniform(1, 256) conversions a user (made up)", _uniform, 256, 20),
-}
-
 # Conversions of a group -> how many groups have that many.
 FACEBOOK_GROUPS = {
     0: 8, 1: 666, 2: 162, 3: 78, 4: 61, 5: 41, 6: 22, 7: 16, 8: 13, 9: 7, 10: 8, 11: 13, 12: 4,
@@ -75,68 +69,42 @@ FACEBOOK_GROUPS = {
 }  # fmt: skip
 
 
+def _facebook(_rng: Generator, _users: int) -> Counts:
+    return np.repeat(np.array(list(FACEBOOK_GROUPS)), list(FACEBOOK_GROUPS.values()))
+
+
+COUNTED_SETS = {
+    "zipf": CountedSet("Zipf(3) + 10 conversions a user (made up)", _zipf, 50, 10),
+    "normal": CountedSet("Normal(50, 30) conversions a user (made up)", _normal, 150, 20),
+    "uniform": CountedSet("Uniform(1, 256) conversions a user (made up)", _uniform, 256, 20),
+    "facebook": CountedSet(
+        "Facebook sales conversion groups (published counts, made-up days)",
+        _facebook, max(FACEBOOK_GROUPS), 10, ("facebook",),
+    ),
+}  # fmt: skip
+
+
 def make_counted(name: str, slots: int, rng: Generator, users: int | None, copies: int) -> Dataset:
-    """One of `COUNTED_SETS`, at the paper's size unless told otherwise."""
+    """At the paper's size unless told otherwise. Each conversion is on a publisher of its own, each
+    copy of it on a day of its own."""
     facts = COUNTED_SETS[name]
-    people = PAPER_USERS if users is None else users
-    counts = facts.draw(rng, people)
-    publishers = tuple(f"publisher-{i:04d}" for i in range(1, PAPER_PUBLISHERS + 1))
-    return _spread(
-        name,
-        facts.label,
-        counts,
-        publishers,
-        facts.largest_user,
-        facts.quantile_limit,
-        slots,
-        rng,
-        copies,
-    )
-
-
-def make_facebook(slots: int, rng: Generator, users: int | None, copies: int) -> Dataset:
-    """The published groups; chance decides about their days only."""
-    groups = np.array(list(FACEBOOK_GROUPS.values()))
-    counts = np.repeat(np.array(list(FACEBOOK_GROUPS)), groups)
-    if users is not None:
+    counts = facts.draw(rng, PAPER_USERS if users is None else users)
+    if users is not None and name == "facebook":
         raise SpecError(
             f"users = {users}: facebook is a fixed set of {counts.size} groups. Leave users out, "
             "or take a made-up set"
         )
-    label = "Facebook sales conversion groups (published counts, made-up days)"
-    return _spread(
-        "facebook", label, counts, ("facebook",), int(counts.max()), 10, slots, rng, copies
-    )
-
-
-def _spread(
-    name: str,
-    label: str,
-    counts: Counts,
-    publishers: tuple[str, ...],
-    largest_user: int,
-    quantile_limit: int,
-    slots: int,
-    rng: Generator,
-    copies: int,
-) -> Dataset:
-    """Each conversion on a publisher of its own, each copy of it on a day of its own."""
-    conversions = int(counts.sum())
+    conversions, publishers = int(counts.sum()), facts.publishers
     day = rng.integers(0, slots, conversions * copies, dtype=np.uint16)
-    contributions = contributions_of(
-        np.tile(np.repeat(np.arange(counts.size, dtype=np.int32), counts), copies),
-        day,
-        np.tile(rng.integers(0, len(publishers), conversions, dtype=np.int16), copies),
+    return dataset_of(
+        name,
+        facts.label,
+        counts.size,
         slots,
         publishers,
-    )
-    return Dataset(
-        name=name,
-        label=label,
-        users=counts.size,
-        slots=slots,
-        publishers=publishers,
-        largest_user=largest_user * copies,
-        quantile_limit=quantile_limit,
-        contributions=contributions,
+        facts.largest_user * copies,
+        user=np.tile(np.repeat(np.arange(counts.size, dtype=np.int32), counts), copies),
+        day=day,
+        publisher=np.tile(rng.integers(0, len(publishers), conversions, dtype=np.int16), copies),
+        quantile_limit=facts.quantile_limit,
     )

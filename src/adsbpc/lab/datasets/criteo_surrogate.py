@@ -27,7 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from adsbpc.lab.datasets.dataset import Dataset, contributions_of
+from adsbpc.lab.datasets.dataset import Dataset, dataset_of, numbered
 from adsbpc.model import UNITS_PER_CONVERSION
 
 Whole = NDArray[np.int64]
@@ -61,8 +61,6 @@ _ONE_CLICK = 0.6
 _MOST_CLICKS = 8
 _SAME_PUBLISHER = 0.5
 
-_TOUCHES = {"last": "last touch", "first": "first touch", "uniform": "uniform touch"}
-
 
 @dataclass(frozen=True)
 class _Conversions:
@@ -91,24 +89,17 @@ def make_criteo_surrogate(
     conversions = _conversions(rng, people, shares)
     day = np.stack([_days(rng, conversions.per_user, slots) for _ in range(copies)])
     credits = _credits(rng, conversions, shares, touch)
-    publishers = tuple(f"partner-{i:03d}" for i in range(1, CRITEO_PUBLISHERS + 1))
-    contributions = contributions_of(
-        np.tile(conversions.user[credits.conversion], copies),
-        day[:, credits.conversion].ravel(),
-        np.tile(credits.publisher, copies),
+    return dataset_of(
+        name,
+        f"Criteo surrogate, {touch} touch (made up to match published statistics)",
+        people,
         slots,
-        publishers,
-        None if credits.weight is None else np.tile(credits.weight, copies),
-    )
-    return Dataset(
-        name=name,
-        label=f"Criteo surrogate, {_TOUCHES[touch]} (made up to match published statistics)",
-        users=people,
-        slots=slots,
-        publishers=publishers,
-        largest_user=CRITEO_LARGEST_USER * copies,
-        quantile_limit=10,
-        contributions=contributions,
+        numbered("partner", CRITEO_PUBLISHERS, digits=3),
+        CRITEO_LARGEST_USER * copies,
+        user=np.tile(conversions.user[credits.conversion], copies),
+        day=day[:, credits.conversion].ravel(),
+        publisher=np.tile(credits.publisher, copies),
+        weight=None if credits.weight is None else np.tile(credits.weight, copies),
     )
 
 

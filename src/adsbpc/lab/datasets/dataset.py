@@ -27,15 +27,21 @@ class Dataset:
     contributions: ArrayContributions
 
 
-def contributions_of(
+def dataset_of(
+    name: str,
+    label: str,
+    users: int,
+    slots: int,
+    publishers: tuple[str, ...],
+    largest_user: int,
+    *,
     user: Whole,
     day: Whole,
     publisher: Whole,
-    slots: int,
-    publishers: tuple[str, ...],
     weight: Whole | None = None,
-) -> ArrayContributions:
-    """Rows with days counted from 0; without weights every row is one whole conversion.
+    quantile_limit: int = 10,
+) -> Dataset:
+    """From rows with days counted from 0; without weights every row is one whole conversion.
 
     Rows are put in the order of days here, where days are small numbers: what would be a sort of
     wide integers later is a pass over digits now.
@@ -52,4 +58,11 @@ def contributions_of(
         weight = weight[order]
     del order
     layout = Layout(("publisher",), publishers)
-    return ArrayContributions(user, day, publisher, weight, slots, layout)
+    contributions = ArrayContributions(user, day, publisher, weight, slots, layout)
+    return Dataset(
+        name, label, users, slots, publishers, largest_user, quantile_limit, contributions
+    )
+
+
+def numbered(prefix: str, count: int, digits: int = 4) -> tuple[str, ...]:
+    return tuple(f"{prefix}-{i:0{digits}d}" for i in range(1, count + 1))

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from adsbpc.errors import SpecError
-from adsbpc.lab.datasets.dataset import Dataset, contributions_of
+from adsbpc.lab.datasets.dataset import Dataset, dataset_of, numbered
 
 Whole = NDArray[np.int64]
 Rows = tuple[Whole, Whole, Whole]
@@ -77,15 +77,8 @@ def make_stream(name: str, slots: int, rng: Generator, users: int | None, copies
     label, rows, publishers = STREAMS[name]
     people = DEFAULT_PEOPLE if users is None else users
     user, day, publisher = rows(rng, people, slots)
-    names = tuple(f"publisher-{i:04d}" for i in range(1, publishers + 1))
     largest = int(np.bincount(user).max()) if user.size else 1
-    return Dataset(
-        name=name,
-        label=label,
-        users=people,
-        slots=slots,
-        publishers=names,
-        largest_user=largest,
-        quantile_limit=10,
-        contributions=contributions_of(user, day, publisher, slots, names),
+    names = numbered("publisher", publishers)
+    return dataset_of(
+        name, label, people, slots, names, largest, user=user, day=day, publisher=publisher
     )

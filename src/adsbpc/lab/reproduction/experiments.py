@@ -1,13 +1,17 @@
-"""The experiments of the paper: which runs each one needs, and which figure it compares."""
+"""The experiments of the paper: which runs each one needs, and the figures that it printed (its
+tables 5 to 14), as facts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from itertools import product
 from typing import Any
 
 from adsbpc.errors import no_such_choice
-from adsbpc.lab.reproduction.published import published
 from adsbpc.lab.runs import Run
 
 BASELINES = ("ipa", "bin", "stream", "umm", "mmbpc")
@@ -16,6 +20,38 @@ EVERYTHING = (*BASELINES, "umm-optimal", *OURS)
 SYNTHETIC = ("zipf", "normal", "uniform")
 ALL_DATASETS = (*SYNTHETIC, "criteo", "criteo-first", "criteo-uniform", "facebook")
 TUNED = ("criteo", "facebook")
+
+
+_PRINTED_DATASETS = {
+    "criteo_lta": "criteo",
+    "criteo_fta": "criteo-first",
+    "criteo_uni": "criteo-uniform",
+}
+_PRINTED_COLUMNS = {
+    "ipa": "IPA",
+    "bin": "BIN",
+    "stream": "Stream",
+    "umm": "UMM",
+    "mmbpc": "MMBPC",
+    "adsbpc-published": "AdsBPC",
+    "adsbpc-constant": "AdsBPC",
+}
+
+
+@cache
+def _printed_rows() -> dict[tuple[str, str, str], dict[str, str]]:
+    text = files("adsbpc.lab.reproduction").joinpath("published.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return {
+        (row["table"], _PRINTED_DATASETS.get(row["dataset"], row["dataset"]), row["setting"]): row
+        for row in rows
+    }
+
+
+def published(table: str, dataset: str, setting: str, mechanism: str) -> float | None:
+    row = _printed_rows().get((table, dataset, setting), {})
+    text = row.get(_PRINTED_COLUMNS.get(mechanism, ""), "")
+    return float(text) if text else None
 
 
 @dataclass(frozen=True)
@@ -92,106 +128,57 @@ def _printed(
     return made
 
 
-def _budgets(size: Size) -> Experiment:
-    points = [
-        Point(replace(size.run("criteo", mechanism), rho=rho), f"{rho:g}", None)
-        for rho in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-        for mechanism in EVERYTHING
-    ]
-    return Experiment("budgets", "Criteo, n = 31, by budget rho", "wrmse", tuple(points))
-
-
-def _days(size: Size) -> Experiment:
-    points = [
-        Point(replace(size.run("criteo", mechanism), slots=slots), str(slots), None)
-        for slots in (7, 15, 31, 63, 127)
-        for mechanism in EVERYTHING
-    ]
-    return Experiment("days", "Criteo, rho = 1, by number of days", "wrmse", tuple(points))
-
-
-def _tuning(
+def _varied(
     name: str,
-    table: str,
     title: str,
-    values: tuple[float, ...],
-    label: str,
-    of_paper: Callable[[float], dict[str, object]],
-    ours: Callable[[float], dict[str, object]],
+    dataset: str,
+    changes: Callable[[Size], dict[str, dict[str, Any]]],
 ) -> Callable[[Size], Experiment]:
+    """Every mechanism on one dataset, with changes by setting. The paper prints no numbers."""
+
     def made(size: Size) -> Experiment:
-        points = []
-        for dataset in TUNED:
-            for value in values:
-                setting = f"{label}={value:g}"
-                for mechanism, options in (
-                    ("adsbpc-published", of_paper(value)),
-                    ("adsbpc-svt", {"bounds": "svt", **ours(value)}),
-                ):
-                    run = replace(size.run(dataset, mechanism), options=options)
-                    figure = published(table, dataset, setting, mechanism)
-                    points.append(Point(run, f"{dataset}, {setting}", figure))
+        points = [
+            Point(replace(size.run(dataset, mechanism), **changed), setting, None)
+            for setting, changed in changes(size).items()
+            for mechanism in EVERYTHING
+        ]
         return Experiment(name, title, "wrmse", tuple(points))
 
     return made
 
 
-def _shares(part: float) -> dict[str, object]:
+def _tuned(
+    name: str,
+    title: str,
+    table: str,
+    label: str,
+    values: Sequence[float],
+    **changes: Callable[[float], dict[str, Any]],
+) -> Callable[[Size], Experiment]:
+    """Some mechanisms, each with changes of its own for every value of a parameter."""
+
+    def made(size: Size) -> Experiment:
+        points = []
+        for dataset, value in product(TUNED, values):
+            setting = f"{label}={value:g}"
+            for key, changed in changes.items():
+                mechanism = key.replace("_", "-")
+                run = replace(size.run(dataset, mechanism), **changed(value))
+                figure = published(table, dataset, setting, mechanism)
+                points.append(Point(run, f"{dataset}, {setting}", figure))
+        return Experiment(name, title, "wrmse", tuple(points))
+
+    return made
+
+
+def _tracker(**options: Any) -> dict[str, Any]:
+    return {"options": {"bounds": "svt", **options}}
+
+
+def _shares(part: float) -> dict[str, Any]:
     """lambda goes to bounds, half of it each to quantiles and to the sparse vector."""
     half = round(part / 2, 6)
-    return {"shares": (round(1 - 2 * half, 6), half, half)}
-
-
-def _constant(size: Size) -> Experiment:
-    points = []
-    for dataset in TUNED:
-        for bound in range(1, 7):
-            run = replace(size.run(dataset, "adsbpc-constant"), options={"bound": bound})
-            figure = published("constant_bound", dataset, f"r={bound}", "adsbpc-published")
-            points.append(Point(run, f"{dataset}, r={bound}", figure))
-    title = "A constant bound r instead of a private one"
-    return Experiment("constant-bound", title, "wrmse", tuple(points))
-
-
-def _daily(size: Size) -> Experiment:
-    points = []
-    for dataset in TUNED:
-        for rho in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0):
-            figure = published("daily_quantile", dataset, f"rho={rho:g}", "adsbpc-published")
-            for mechanism, options in (
-                ("adsbpc-published", {"quantile_only": True}),
-                ("adsbpc-svt", {"bounds": "svt", "quantile_slots": 31}),
-            ):
-                run = replace(size.run(dataset, mechanism), rho=rho, options=options)
-                shown = figure if mechanism == "adsbpc-published" else None
-                points.append(Point(run, f"{dataset}, rho={rho:g}", shown))
-    return Experiment("daily-quantile", "A private quantile every day", "wrmse", tuple(points))
-
-
-def _facebook(size: Size) -> Experiment:
-    """Every mechanism under the same adjacency, with trials enough to rank them."""
-    points = [
-        Point(
-            replace(size.run("facebook", mechanism), trials=20 * size.trials, adjacency=adjacency),
-            adjacency,
-            None,
-        )
-        for adjacency in ("add-remove", "substitute")
-        for mechanism in EVERYTHING
-    ]
-    title = "Facebook, n = 31, rho = 1, everybody under the same adjacency"
-    return Experiment("facebook", title, "wrmse", tuple(points))
-
-
-def _people(size: Size) -> Experiment:
-    """Noise does not depend on how many people there are, and what a bound cuts does."""
-    points = [
-        Point(replace(size.run("zipf", mechanism), users=users), str(users), None)
-        for users in size.crowds
-        for mechanism in EVERYTHING
-    ]
-    title = "Zipf, n = 31, rho = 1, by number of people"
-    return Experiment("people", title, "wrmse", tuple(points))
+    return _tracker(shares=(round(1 - 2 * half, 6), half, half))
 
 
 def _doubled(size: Size) -> Experiment:
@@ -216,11 +203,28 @@ EXPERIMENTS: dict[str, Callable[[Size], Experiment]] = {
         "Sliding windows of 7 days, n = 31, rho = 1: largest variance, in units of 10,000",
         "max_variance", "sliding_maxvar_1e4", "n=31 rho=1", ALL_DATASETS, 1e4, queries="sliding",
     ),
-    "people": _people,
+    # Noise does not depend on how many people there are, and what a bound cuts does.
+    "people": _varied(
+        "people", "Zipf, n = 31, rho = 1, by number of people", "zipf",
+        lambda size: {str(users): {"users": users} for users in size.crowds},
+    ),
     "doubled": _doubled,
-    "facebook": _facebook,
-    "budgets": _budgets,
-    "days": _days,
+    # With trials enough to rank them.
+    "facebook": _varied(
+        "facebook", "Facebook, n = 31, rho = 1, everybody under the same adjacency", "facebook",
+        lambda size: {
+            adjacency: {"trials": 20 * size.trials, "adjacency": adjacency}
+            for adjacency in ("add-remove", "substitute")
+        },
+    ),
+    "budgets": _varied(
+        "budgets", "Criteo, n = 31, by budget rho", "criteo",
+        lambda _: {f"{rho:g}": {"rho": rho} for rho in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)},
+    ),
+    "days": _varied(
+        "days", "Criteo, rho = 1, by number of days", "criteo",
+        lambda _: {str(slots): {"slots": slots} for slots in (7, 15, 31, 63, 127)},
+    ),
     "n365": _printed(
         "n365", "A year of days with the data five times over, rho = 1", "wrmse", "n365_wrmse",
         "n=365 rho=1 data x5", TUNED, slots=365, copies=5,
@@ -228,21 +232,32 @@ EXPERIMENTS: dict[str, Callable[[Size], Experiment]] = {
     "time": _printed(
         "time", "Seconds for one trial", "seconds", "seconds", "n=31 rho=1", TUNED
     ),
-    "shares": _tuning(
-        "shares", "lambda", "Share lambda of the budget for bounds", (0.5, 0.4, 0.3, 0.2, 0.1),
-        "lambda", lambda x: {"share_measurement": 1 - x}, _shares,
+    "shares": _tuned(
+        "shares", "Share lambda of the budget for bounds", "lambda", "lambda",
+        (0.5, 0.4, 0.3, 0.2, 0.1),
+        adsbpc_published=lambda x: {"options": {"share_measurement": 1 - x}},
+        adsbpc_svt=_shares,
     ),
-    "scales": _tuning(
-        "scales", "scale_up", "How far a bound moves", (1.1, 1.2, 1.3, 1.4, 1.5), "s_up",
-        lambda x: {"scale_up": x, "scale_down": 1 / x},
-        lambda x: {"scale_up": x, "scale_down": round(1 / x, 6)},
+    "scales": _tuned(
+        "scales", "How far a bound moves", "scale_up", "s_up", (1.1, 1.2, 1.3, 1.4, 1.5),
+        adsbpc_published=lambda x: {"options": {"scale_up": x, "scale_down": 1 / x}},
+        adsbpc_svt=lambda x: _tracker(scale_up=x, scale_down=round(1 / x, 6)),
     ),
-    "thresholds": _tuning(
-        "thresholds", "threshold", "Threshold of the sparse vector", (10, 25, 50, 75, 100), "T",
-        lambda x: {"threshold": x}, lambda x: {"threshold": int(x)},
+    "thresholds": _tuned(
+        "thresholds", "Threshold of the sparse vector", "threshold", "T", (10, 25, 50, 75, 100),
+        adsbpc_published=lambda x: {"options": {"threshold": x}},
+        adsbpc_svt=lambda x: _tracker(threshold=int(x)),
     ),
-    "constant-bound": _constant,
-    "daily-quantile": _daily,
+    "constant-bound": _tuned(
+        "constant-bound", "A constant bound r instead of a private one", "constant_bound", "r",
+        range(1, 7), adsbpc_constant=lambda x: {"options": {"bound": x}},
+    ),
+    "daily-quantile": _tuned(
+        "daily-quantile", "A private quantile every day", "daily_quantile", "rho",
+        (1.0, 2.0, 4.0, 6.0, 8.0, 10.0),
+        adsbpc_published=lambda x: {"rho": x, "options": {"quantile_only": True}},
+        adsbpc_svt=lambda x: {"rho": x, **_tracker(quantile_slots=31)},
+    ),
 }  # fmt: skip
 
 

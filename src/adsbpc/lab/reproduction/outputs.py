@@ -13,8 +13,7 @@ import numpy as np
 
 from adsbpc.lab.figures import lines_figure, points_figure, write_figure
 from adsbpc.lab.optimality import Optimum, compare_with_solver
-from adsbpc.lab.reproduction.experiments import Experiment
-from adsbpc.lab.reproduction.published import published
+from adsbpc.lab.reproduction.experiments import Experiment, published
 from adsbpc.lab.runs import Run, compute_all
 from adsbpc.model import Adjacency
 

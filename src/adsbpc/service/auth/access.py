@@ -18,6 +18,7 @@ from adsbpc.service.backend import Backend
 from adsbpc.service.http.problems import Problem
 from adsbpc.service.releases.campaigns import Registered
 
+WRONG_KEY = "the key is wrong, expired or revoked"
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -72,16 +73,22 @@ Caller = Annotated[Principal, Depends(principal_of)]
 
 
 def _by_key(request: Request, header: str) -> Principal:
-    backend, address = backend_of(request), address_of(request)
     scheme, _, text = header.partition(" ")
     check_throttle(request)
-    principal = None
-    if scheme.lower() == "bearer":
-        principal = backend.keys.authenticate(text.strip())
+    principal = holder_of(request, text if scheme.lower() == "bearer" else "")
+    if principal is None:
+        raise _unknown(request, WRONG_KEY)
+    return principal
+
+
+def holder_of(request: Request, key: str) -> Principal | None:
+    """Who holds this key; one that is not valid counts as a failure of its sender."""
+    backend, address = backend_of(request), address_of(request)
+    principal = backend.keys.authenticate(key.strip())
     if principal is None:
         backend.throttle.record_failure(address)
-        raise _unknown(request, "the key is wrong, expired or revoked")
-    backend.throttle.record_success(address)
+    else:
+        backend.throttle.record_success(address)
     return principal
 
 
@@ -96,7 +103,7 @@ def check_throttle(request: Request) -> None:
 
 
 def _unknown(request: Request, reason: str) -> Problem:
-    note(request, None, "authenticate", "", "refused", reason)
+    note(request, None, "authenticate", refused=reason)
     return Problem(
         401, "Unauthorized", f"The request is not authenticated: {reason}",
         "Send the header Authorization: Bearer adsbpc_..., with a key that is valid",
@@ -110,7 +117,6 @@ def token_of(request: Request) -> str:
 
 
 def session_of(request: Request) -> Principal | None:
-    """Who is signed in to the dashboard."""
     token = token_of(request)
     return backend_of(request).sessions.principal(token) if token else None
 
@@ -119,7 +125,7 @@ def check_same_origin(request: Request) -> None:
     """Refuse what a page of another site may have made a browser send with its cookie."""
     if _is_same_origin(request):
         return
-    note(request, session_of(request), "send", request.url.path, "refused", "not of this origin")
+    note(request, session_of(request), "send", request.url.path, "not of this origin")
     raise Problem(
         403, "Forbidden", "This was sent by a page of another site, or by no browser of today",
         "Open the page on this server and send it from there, or send a key instead of a cookie",
@@ -152,9 +158,9 @@ def require(
 ) -> None:  # fmt: skip
     """Let the request pass, or end it."""
     if allows(principal, action, advertiser):
-        note(request, principal, action, target, "allowed", "")
+        note(request, principal, action, target)
         return
-    note(request, principal, action, target, "refused", "not this role's")
+    note(request, principal, action, target, "not this role's")
     raise Problem(
         403, "Forbidden", f"A key with the role {principal.role} may not do this",
         "Ask the operator for a key with another role",
@@ -164,12 +170,11 @@ def require(
 def campaign_for(
     request: Request, principal: Principal, campaign_id: str, action: Action
 ) -> Registered:
-    """A campaign that the principal may do this with."""
     found = backend_of(request).campaigns.get(campaign_id)
     readable = found is not None and allows(principal, Action.READ_CAMPAIGN, found.advertiser)
     if found is None or not readable:
         reason = "no such campaign" if found is None else "of another advertiser"
-        note(request, principal, action, campaign_id, "refused", reason)
+        note(request, principal, action, campaign_id, reason)
         raise Problem(
             404, "Not found", f"There is no campaign {campaign_id!r} for this key",
             "List the campaigns that there are: GET /v1/campaigns",
@@ -179,13 +184,10 @@ def campaign_for(
 
 
 def note(
-    request: Request,
-    principal: Principal | None,
-    action: str,
-    target: str,
-    decision: Decision,
-    reason: str,
+    request: Request, principal: Principal | None, action: str, target: str = "", refused: str = ""
 ) -> None:
+    """Write a decision to the audit log; `refused` says why, and is empty for what is allowed."""
+    decision: Decision = "refused" if refused else "allowed"
     backend_of(request).audit.note(
-        principal, action, target, decision, reason, request_id_of(request), address_of(request)
+        principal, action, target, decision, refused, request_id_of(request), address_of(request)
     )

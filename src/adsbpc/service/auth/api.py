@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Security
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -72,7 +73,7 @@ def who_am_i(request: Request, caller: Caller) -> WhoAmI:
 def list_keys(request: Request, caller: Caller) -> KeyList:
     """All that were ever made, without their secrets."""
     require(request, caller, Action.MANAGE_KEYS)
-    return KeyList(keys=[describe(each) for each in backend_of(request).keys.list()])
+    return KeyList.model_validate({"keys": map(_described, backend_of(request).keys.list())})
 
 
 @router.post(
@@ -89,8 +90,8 @@ async def create_key(request: Request, caller: Caller) -> NewKey:
         record, text = backend_of(request).keys.create(
             wanted.role, wanted.subject, wanted.label, expires
         )
-        note(request, caller, "key made", record.key_id, "allowed", "")
-        return NewKey(**describe(record).model_dump(), key=text)
+        note(request, caller, "key made", record.key_id)
+        return NewKey(**_described(record), key=text)
 
     return await run_in_threadpool(created)
 
@@ -113,14 +114,11 @@ def revoke_key(
     backend_of(request).sessions.close_all(key_id)
 
 
-def describe(record: KeyRecord) -> KeyDescription:
-    return KeyDescription(
-        key_id=record.key_id,
-        role=record.role,
-        subject=record.subject,
-        label=record.label,
-        created_at=to_moment(record.created_us),
-        expires_at=None if record.expires_us is None else to_moment(record.expires_us),
-        revoked_at=None if record.revoked_us is None else to_moment(record.revoked_us),
-        state=record.state(now_us(SystemClock())),
-    )
+def _described(record: KeyRecord) -> dict[str, Any]:
+    return {
+        **asdict(record),
+        "created_at": to_moment(record.created_us),
+        "expires_at": record.expires_us and to_moment(record.expires_us),
+        "revoked_at": record.revoked_us and to_moment(record.revoked_us),
+        "state": record.state(now_us(SystemClock())),
+    }

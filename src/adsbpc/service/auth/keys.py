@@ -8,12 +8,12 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row, and_, bindparam, insert, or_, select, update
+from sqlalchemy import Row, bindparam, insert, or_, select, update
 
 from adsbpc.errors import SpecError
 from adsbpc.ledger.database import Database
@@ -83,28 +83,11 @@ class KeyRing:
         _check_subject(role, subject)
         _check_name("label", label)
         _check_expiry(expires_us, created_us)
-        record = KeyRecord(
-            key_id=secrets.token_hex(8),
-            role=role,
-            subject=subject,
-            label=label,
-            created_us=created_us,
-            expires_us=expires_us,
-            revoked_us=None,
-        )
+        record = KeyRecord(secrets.token_hex(8), role, subject, label, created_us, expires_us, None)
         secret = secrets.token_urlsafe(_SECRET_BYTES)
+        row = {**asdict(record), "secret_hash": hash_of(secret)}
         with self._store.writing("keys") as connection:
-            connection.execute(
-                insert(tables.keys).values(
-                    key_id=record.key_id,
-                    secret_hash=_hash_of(secret),
-                    role=role.value,
-                    subject=subject,
-                    label=label,
-                    created_us=created_us,
-                    expires_us=expires_us,
-                )
-            )
+            connection.execute(insert(tables.keys).values(row))
         return record, f"adsbpc_{record.key_id}_{secret}"
 
     def authenticate(self, text: str) -> Principal | None:
@@ -116,7 +99,7 @@ class KeyRing:
         with self._store.reading() as connection:
             row = connection.execute(_WITH_HASH, {"key_id": key_id}).one_or_none()
         expected = _NO_HASH if row is None else row.secret_hash
-        holds = hmac.compare_digest(_hash_of(secret), expected)
+        holds = hmac.compare_digest(hash_of(secret), expected)
         return self._valid(row) if holds else None
 
     def principal(self, key_id: str) -> Principal | None:
@@ -144,7 +127,7 @@ class KeyRing:
         with self._store.writing("keys") as connection:
             done = connection.execute(
                 update(tables.keys)
-                .where(and_(tables.keys.c.key_id == key_id, tables.keys.c.revoked_us.is_(None)))
+                .where(tables.keys.c.key_id == key_id, tables.keys.c.revoked_us.is_(None))
                 .values(revoked_us=now_us(self._clock))
             )
             return done.rowcount == 1
@@ -180,21 +163,14 @@ def without_secrets(text: str) -> str:
     return _SECRET_IN_TEXT.sub(r"\1_***", text)
 
 
-def _hash_of(secret: str) -> str:
+def hash_of(secret: str) -> str:
     # One round is enough: the secret is 256 random bits, nobody can try them all.
     return sha256(secret.encode("ascii")).hexdigest()
 
 
 def _record(row: Row[Any]) -> KeyRecord:
-    return KeyRecord(
-        key_id=row.key_id,
-        role=Role(row.role),
-        subject=row.subject,
-        label=row.label,
-        created_us=row.created_us,
-        expires_us=row.expires_us,
-        revoked_us=row.revoked_us,
-    )
+    found = {column.name: row._mapping[column] for column in _COLUMNS}
+    return KeyRecord(**{**found, "role": Role(row.role)})
 
 
 def _check_subject(role: Role, subject: str) -> None:

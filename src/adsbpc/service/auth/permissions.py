@@ -46,45 +46,14 @@ class Action(StrEnum):
     WHO_AM_I = "who am I"
 
 
+_READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_RELEASES})
+_RUNNING = frozenset({Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY})
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
-    Role.OPERATOR: frozenset(
-        {
-            Action.LIST_CAMPAIGNS,
-            Action.CREATE_CAMPAIGN,
-            Action.PLAN,
-            Action.READ_CAMPAIGN,
-            Action.READ_RELEASES,
-            Action.RELEASE,
-            Action.VERIFY,
-            Action.MANAGE_KEYS,
-            Action.OPERATE,
-            Action.WHO_AM_I,
-        }
-    ),
-    Role.PUBLISHER: frozenset(
-        {
-            Action.PUSH_IMPRESSIONS,
-            Action.WHO_AM_I,
-        }
-    ),
-    Role.ADVERTISER: frozenset(
-        {
-            Action.PUSH_CONVERSIONS,
-            Action.LIST_CAMPAIGNS,
-            Action.READ_CAMPAIGN,
-            Action.READ_RELEASES,
-            Action.WHO_AM_I,
-        }
-    ),
-    Role.READER: frozenset(
-        {
-            Action.LIST_CAMPAIGNS,
-            Action.READ_CAMPAIGN,
-            Action.READ_RELEASES,
-            Action.WHO_AM_I,
-        }
-    ),
+    Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
+    Role.PUBLISHER: frozenset({Action.PUSH_IMPRESSIONS, Action.WHO_AM_I}),
+    Role.ADVERTISER: _READING | {Action.PUSH_CONVERSIONS, Action.WHO_AM_I},
+    Role.READER: _READING | {Action.WHO_AM_I},
 }
 
 # Each is about one campaign: who speaks for one advertiser may do it to that one's only.

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from hashlib import sha256
 
 from sqlalchemy import delete, insert, select
 
 from adsbpc.ledger.database import Database
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service import store as tables
-from adsbpc.service.auth.keys import KeyRing
+from adsbpc.service.auth.keys import KeyRing, hash_of
 from adsbpc.service.auth.permissions import Principal
 from adsbpc.service.clock import Clock, now_us
 
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-_MICROSECONDS = 1_000_000
 
 
 class Sessions:
@@ -40,7 +39,7 @@ class Sessions:
             connection.execute(delete(tables.sessions).where(tables.sessions.c.expires_us <= now))
             connection.execute(
                 insert(tables.sessions).values(
-                    session_hash=_hash_of(token),
+                    session_hash=hash_of(token),
                     key_id=key_id,
                     created_us=now,
                     expires_us=now + self._lifetime_us,
@@ -56,7 +55,7 @@ class Sessions:
         with self._store.reading() as connection:
             key_id = connection.execute(
                 select(columns.key_id).where(
-                    columns.session_hash == _hash_of(token),
+                    columns.session_hash == hash_of(token),
                     columns.expires_us > now_us(self._clock),
                 )
             ).scalar_one_or_none()
@@ -67,7 +66,7 @@ class Sessions:
             return
         with self._store.writing("sessions") as connection:
             connection.execute(
-                delete(tables.sessions).where(tables.sessions.c.session_hash == _hash_of(token))
+                delete(tables.sessions).where(tables.sessions.c.session_hash == hash_of(token))
             )
 
     def close_all(self, key_id: str) -> None:
@@ -77,7 +76,7 @@ class Sessions:
 
     def cookie(self, token: str, over_tls: bool) -> str:
         """The value of Set-Cookie that signs a browser in."""
-        return _set_cookie(token, self._lifetime_us // _MICROSECONDS, over_tls)
+        return _set_cookie(token, self._lifetime_us // MICROSECONDS_PER_SECOND, over_tls)
 
     def expired_cookie(self, over_tls: bool) -> str:
         """The value of Set-Cookie that makes a browser forget."""
@@ -95,7 +94,3 @@ def _set_cookie(value: str, seconds: int, over_tls: bool) -> str:
     if over_tls:
         parts.append("Secure")
     return "; ".join(parts)
-
-
-def _hash_of(token: str) -> str:
-    return sha256(token.encode("ascii")).hexdigest()

@@ -15,79 +15,44 @@ from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
 from adsbpc.model.toml import place
 from adsbpc.service.logs import public_text
 
-# Where each field stands in a campaign file.
-PLACES = {
-    "name": ("campaign", "name"),
-    "scope": ("campaign", "scope"),
-    "advertiser": ("campaign", "advertiser"),
-    "start": ("campaign", "start"),
-    "slot": ("campaign", "slot"),
-    "slots": ("campaign", "slots"),
-    "timezone": ("campaign", "timezone"),
-    "publishers": ("campaign", "publishers"),
-    "metric": ("campaign", "metric"),
-    "value_cap": ("campaign", "value_cap"),
-    "model": ("attribution", "model"),
-    "click_lookback": ("attribution", "click_lookback"),
-    "view_lookback": ("attribution", "view_lookback"),
-    "fit_rho": ("attribution.fit", "rho"),
-    "fit_slots": ("attribution.fit", "slots"),
-    "mechanism": ("privacy", "mechanism"),
-    "rho": ("privacy", "rho"),
-    "delta": ("privacy", "delta"),
-    "scope_rho": ("privacy", "scope_rho"),
-    "heavy_user": ("privacy.personal_budget", "heavy_user"),
+# Where each field stands in a campaign file, what people call it, and what it says at first.
+_FIELDS = {
+    "name": ("campaign", "name", "Name", ""),
+    "scope": ("campaign", "scope", "Scope", ""),
+    "advertiser": ("campaign", "advertiser", "Advertiser", ""),
+    "start": ("campaign", "start", "First day", ""),
+    "slot": ("campaign", "slot", "One release every", "1d"),
+    "slots": ("campaign", "slots", "How many", "31"),
+    "timezone": ("campaign", "timezone", "Time zone", "UTC"),
+    "publishers": ("campaign", "publishers", "Publishers", ""),
+    "metric": ("campaign", "metric", "Metric", "conversions"),
+    "value_cap": ("campaign", "value_cap", "Most that one conversion counts", ""),
+    "model": ("attribution", "model", "Attribution model", "last_touch"),
+    "click_lookback": ("attribution", "click_lookback", "Clicks count for", "30d"),
+    "view_lookback": ("attribution", "view_lookback", "Views count for", "1d"),
+    "fit_rho": ("attribution.fit", "rho", "Budget of the fit (rho)", "0.05"),
+    "fit_slots": ("attribution.fit", "slots", "Fit after slot", "7"),
+    "mechanism": ("privacy", "mechanism", "Mechanism", "personal-budget"),
+    "rho": ("privacy", "rho", "Privacy budget (rho)", "1"),
+    "delta": ("privacy", "delta", "delta", "1e-6"),
+    "scope_rho": ("privacy", "scope_rho", "Budget of the scope (rho)", ""),
+    "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", "30"),
 }
+PLACES = {field: (section, key) for field, (section, key, _, _) in _FIELDS.items()}
+LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()}
 # What the planner assumes and no campaign file has.
-ASSUMED = {"bound": "2", "count": "6"}
-LABELS = {
-    "name": "Name",
-    "scope": "Scope",
-    "advertiser": "Advertiser",
-    "start": "First day",
-    "slot": "One release every",
-    "slots": "How many",
-    "timezone": "Time zone",
-    "publishers": "Publishers",
-    "metric": "Metric",
-    "value_cap": "Most that one conversion counts",
-    "model": "Attribution model",
-    "click_lookback": "Clicks count for",
-    "view_lookback": "Views count for",
-    "fit_rho": "Budget of the fit (rho)",
-    "fit_slots": "Fit after slot",
-    "mechanism": "Mechanism",
-    "rho": "Privacy budget (rho)",
-    "delta": "delta",
-    "scope_rho": "Budget of the scope (rho)",
-    "heavy_user": "Conversions of a heavy user",
-}
-_FITTED_ONLY, _VALUE_ONLY = ("fit_rho", "fit_slots"), ("value_cap",)
-_PERSONAL_ONLY = ("heavy_user",)
+_ASSUMED = {"bound": "2", "count": "6"}
+_NUMBERS = (
+    "slots", "value_cap", "fit_rho", "fit_slots", "rho", "delta", "scope_rho", "heavy_user",
+)  # fmt: skip
 _MOST_PLANNED = 1_000
 
 Values = Mapping[str, str]
 
 
 def defaults(today: date) -> dict[str, str]:
-    return {
-        **dict.fromkeys(PLACES, ""),
-        **ASSUMED,
-        "start": today.isoformat(),
-        "slot": "1d",
-        "slots": "31",
-        "timezone": "UTC",
-        "metric": "conversions",
-        "model": "last_touch",
-        "click_lookback": "30d",
-        "view_lookback": "1d",
-        "fit_rho": "0.05",
-        "fit_slots": "7",
-        "mechanism": "personal-budget",
-        "rho": "1",
-        "delta": "1e-6",
-        "heavy_user": "30",
-    }
+    first = {field: default for field, (_, _, _, default) in _FIELDS.items()}
+    return {**first, **_ASSUMED, "start": today.isoformat()}
 
 
 def models() -> dict[str, tuple[str, ...]]:
@@ -96,15 +61,16 @@ def models() -> dict[str, tuple[str, ...]]:
 
 def content_of(values: Values) -> dict[str, Any]:
     """What a campaign file would say. Empty fields are left out of it."""
-    left_out = set(_FITTED_ONLY) if values["model"] not in get_args(FittedModelName) else set()
-    if values["metric"] != "value":
-        left_out.update(_VALUE_ONLY)
-    if values["mechanism"] != "personal-budget":
-        left_out.update(_PERSONAL_ONLY)
+    left_out = {
+        "fit_rho": values["model"] not in get_args(FittedModelName),
+        "fit_slots": values["model"] not in get_args(FittedModelName),
+        "value_cap": values["metric"] != "value",
+        "heavy_user": values["mechanism"] != "personal-budget",
+    }
     content: dict[str, Any] = {"campaign": {}, "privacy": {}}
     for field, (sections, key) in PLACES.items():
         text = values[field].strip()
-        if field in left_out or not text:
+        if left_out.get(field) or not text:
             continue
         section = content
         for part in sections.split("."):
@@ -144,16 +110,7 @@ def names_of(text: str) -> list[str]:
 
 def _plain(field: str, text: str) -> str | int | float:
     """Numbers as numbers; what is none is refused where campaign files are checked."""
-    if field in (
-        "slots",
-        "value_cap",
-        "fit_rho",
-        "fit_slots",
-        "rho",
-        "delta",
-        "scope_rho",
-        "heavy_user",
-    ):
+    if field in _NUMBERS:
         for kind in (int, float):
             try:
                 return kind(text)

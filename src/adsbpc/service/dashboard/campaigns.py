@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any, Generic, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -75,7 +75,7 @@ Tone = Literal["good", "calm", "done", "bad"]
 
 
 @dataclass(frozen=True)
-class State:
+class Progress:
     """`word` for a small mark, `next` is one sentence about the slot to come, if any is."""
 
     word: str
@@ -83,55 +83,33 @@ class State:
     next: str
 
 
-def state_of(backend: Backend, registered: Registered, visible: int) -> State:
-    """Of a campaign whose newest visible slot this is."""
+def state_of(backend: Backend, registered: Registered, visible: int) -> Progress:
     grid, slots = registered.spec.grid, registered.spec.campaign.slots
     timeline, now = Timeline(grid), now_us(backend.clock)
     if visible >= slots:
-        return State("Complete", "done", "")
+        return Progress("Complete", "done", "")
+    slot = f"{timeline.word.capitalize()} {visible + 1}"
     wait = backend.publication.publish_after_us
     each = span(wait / MICROSECONDS_PER_SECOND)
     if backend.publication.due_slot(registered) > visible:
         due = grid.boundaries[visible + 1] + wait
         late = span((now - due) / MICROSECONDS_PER_SECOND)
-        slot = _slot(timeline, visible + 1)
-        return State(
+        return Progress(
             "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
         )
-    ends = _moment(timeline.moment(visible + 1), timeline.word)
-    soon = f"{_slot(timeline, visible + 1)} is over on {ends} and is published {each} later."
+    # With the zone: readers may be anywhere.
+    ends = timeline.moment(visible + 1)
+    when = f"{ends.day} {ends:%B, %H:%M} {ends.tzname()}"
+    soon = f"{slot} is over on {when} and is published {each} later."
     if now < grid.starts_at:
-        return State("Not begun", "calm", soon)
-    return State("Running" if visible else "Collecting", "good", soon)
-
-
-def _slot(timeline: Timeline, slot: int) -> str:
-    return f"{timeline.word.capitalize()} {slot}"
-
-
-def _moment(moment: datetime, word: str) -> str:
-    """With the zone: readers may be anywhere."""
-    return f"{moment.day} {moment:%B, %H:%M} {moment.tzname()}"
+        return Progress("Not begun", "calm", soon)
+    return Progress("Running" if visible else "Collecting", "good", soon)
 
 
 _MOST_GLANCES, _MOST_BODIES = 500, 32
 _FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
 Key = tuple[str, int, int]
 Kept = TypeVar("Kept")
-
-
-@dataclass(frozen=True)
-class Glance:
-    """A campaign on a card. `spread` is the total's interval, in short."""
-
-    released: int
-    total: str
-    spread: str
-    metric: str
-    noisy: bool
-    left: str
-    limit: str
-    spark: Spark
 
 
 @dataclass(frozen=True)
@@ -162,12 +140,12 @@ class Shelf(Generic[Kept]):
         return made
 
 
-_glances: Shelf[Glance] = Shelf(_MOST_GLANCES)
+_glances: Shelf[SimpleNamespace] = Shelf(_MOST_GLANCES)
 _bodies: Shelf[Body] = Shelf(_MOST_BODIES)
 
 
-def glance_at(backend: Backend, registered: Registered) -> Glance | None:
-    """None before anything is visible."""
+def glance_at(backend: Backend, registered: Registered) -> SimpleNamespace | None:
+    """A campaign on a card; None before anything is visible."""
     return _kept(_glances, backend, registered, _glance)
 
 
@@ -189,7 +167,7 @@ def _kept(
     return shelf.get(key, lambda: make(registered.campaign.report(through=visible)))
 
 
-def _glance(report: Report) -> Glance:
+def _glance(report: Report) -> SimpleNamespace:
     total, shown = report.standings.everything, decimals(report)
     if report.estimates_cut:
         # The estimate need not be in the middle of its interval.
@@ -197,7 +175,7 @@ def _glance(report: Report) -> Glance:
     else:
         spread = f"± {amount(report.lens.reach * total.standard_error, shown)}"
     _, limit, left = budget_texts(report.campaign_budget)
-    return Glance(
+    return SimpleNamespace(
         released=report.newest.slot,
         total=amount(total.estimate, shown),
         spread=spread,
@@ -224,8 +202,8 @@ _ORDER: dict[Tone, int] = {"bad": 0, "good": 1, "calm": 2, "done": 3}
 class Card:
     registered: Registered
     word: str
-    glance: Glance | None
-    state: State
+    glance: SimpleNamespace | None
+    state: Progress
 
 
 @router.get("/campaigns")
@@ -254,7 +232,7 @@ def _card(backend: Backend, registered: Registered) -> Card:
         log_failure(
             "card failed", error, campaign=registered.campaign_id, problem=public_text(error)
         )
-        return Card(registered, word, None, State("Cannot be read", "bad", ""))
+        return Card(registered, word, None, Progress("Cannot be read", "bad", ""))
     state = state_of(backend, registered, glance.released if glance else 0)
     return Card(registered, word, glance, state)
 
@@ -285,8 +263,7 @@ def show_campaign(request: Request, campaign: str) -> Response:
 def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, Any]:
     """What is known before anything of it is visible."""
     spec, campaign = registered.spec, registered.campaign
-    promise, status = campaign.promise, campaign.status(visible)
-    timeline = Timeline(spec.grid)
+    status, timeline = campaign.status(visible), Timeline(spec.grid)
     facts = {
         "Metric": f"attributed {spec.campaign.metric}",
         "Period": f"{timeline.period(spec.campaign.slots)} ({spec.campaign.timezone})",
@@ -299,5 +276,5 @@ def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, A
         "publishers": spec.campaign.publishers,
         "campaign_budget": status.campaign_budget,
         "scope_budget": status.scope_budget,
-        "promise": promise,
+        "promise": campaign.promise,
     }

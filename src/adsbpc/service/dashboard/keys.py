@@ -12,9 +12,10 @@ from fastapi.responses import RedirectResponse
 from adsbpc.errors import SpecError
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.auth.access import (
-    address_of,
+    WRONG_KEY,
     backend_of,
     check_throttle,
+    holder_of,
     note,
     require,
     session_of,
@@ -56,9 +57,7 @@ def show_sign_in(request: Request, next: str = "") -> Response:
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     backend = backend_of(request)
-    asked = form.get("next", "")
-    if not _is_page(asked):
-        asked = ""
+    asked = form.get("next", "") if _is_page(form.get("next", "")) else ""
     try:
         check_throttle(request)
     except Problem as problem:
@@ -66,13 +65,11 @@ def sign_in(request: Request, form: SentForm) -> Response:
         refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
         refusal.headers.update(problem.headers)
         return refusal
-    principal = backend.keys.authenticate(form.get("key", "").strip())
+    principal = holder_of(request, form.get("key", ""))
     if principal is None:
-        backend.throttle.record_failure(address_of(request))
-        note(request, None, "sign in", "", "refused", "the key is wrong, expired or revoked")
+        note(request, None, "sign in", refused=WRONG_KEY)
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
-    backend.throttle.record_success(address_of(request))
-    note(request, principal, "sign in", "", "allowed", "")
+    note(request, principal, "sign in")
     answer = RedirectResponse(asked or home_of(principal), 303)
     cookie = backend.sessions.cookie(
         backend.sessions.open(principal.key_id), backend.settings.over_tls
@@ -85,7 +82,7 @@ def sign_in(request: Request, form: SentForm) -> Response:
 def sign_out(request: Request, form: SentForm) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     backend.sessions.close(token_of(request))
-    note(request, principal, "sign out", "", "allowed", "")
+    note(request, principal, "sign out")
     answer = RedirectResponse("/sign-in", 303)
     answer.headers.append("Set-Cookie", backend.sessions.expired_cookie(backend.settings.over_tls))
     return answer
@@ -125,7 +122,7 @@ def create(request: Request, form: SentForm) -> Response:
         )
     except SpecError as error:
         return _page(request, principal, values, str(error), status=422)
-    note(request, principal, "key made", record.key_id, "allowed", "")
+    note(request, principal, "key made", record.key_id)
     return _page(request, principal, _EMPTY, made=text, made_label=record.label, status=201)
 
 
@@ -139,7 +136,7 @@ def revoke(request: Request, form: SentForm, key_id: str) -> Response:
             "Look at the list of keys",
         )  # fmt: skip
     backend.sessions.close_all(key_id)
-    note(request, principal, "key revoked", key_id, "allowed", "")
+    note(request, principal, "key revoked", key_id)
     return RedirectResponse("/operations/keys", 303)
 
 

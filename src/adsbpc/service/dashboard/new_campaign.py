@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -15,7 +15,7 @@ from adsbpc.campaign.plan import Plan, plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import CampaignSpec
 from adsbpc.report import charts
-from adsbpc.report.numbers import about, one_in, rounded_up, small
+from adsbpc.report.numbers import about, rounded_up, small
 from adsbpc.report.palette import variable
 from adsbpc.report.wording import BUYS, model_name, odds, strength
 from adsbpc.service.auth.access import backend_of, require, signed_in
@@ -31,55 +31,27 @@ _MOST_POINTS = 200
 _ONE, _ALL = "one publisher", "all together"
 
 
-@dataclass(frozen=True)
-class Part:
-    name: str
-    rho: str
-    percent: float
-    buys: str
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Errors are half the width of a 95% interval around a total after the last slot."""
-
-    word: str
-    slots: int
-    one: str
-    all: str
-    publishers: int
-    condition: str
-    epsilon: str
-    delta: str
-    chance: str
-    odds: str
-    strength: str
-    parts: tuple[Part, ...]
-    chart: dict[str, Any]
-    fit_slot: int | None
-
-
-def expected(spec: CampaignSpec, plan: Plan) -> Expected:
+def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
+    """What the page shows of a plan. Errors are half the width of a 95% interval around a total
+    after the last slot."""
     word = "day" if spec.campaign.slot == "1d" else "hour"
     root = len(plan.publishers) ** 0.5
     last = _REACH * plan.queries[-1].standard_error
     whole = float(sum(plan.split.values()))
-    return Expected(
+    return SimpleNamespace(
         word=word,
         slots=spec.campaign.slots,
         one=about(last),
         all=about(root * last),
-        publishers=len(plan.publishers),
         condition=plan.condition,
         epsilon=rounded_up(plan.promise.epsilon, 3),
         delta=small(plan.promise.delta),
-        chance=one_in(plan.promise.delta),
         odds=odds(plan.promise),
         strength=strength(plan.promise),
-        parts=tuple(
-            Part(name, f"{float(rho):.4g}", 100 * float(rho) / whole, BUYS[name])
+        parts=[
+            {"rho": f"{float(rho):.4g}", "percent": 100 * float(rho) / whole, "buys": BUYS[name]}
             for name, rho in plan.split.items()
-        ),
+        ],
         chart={"config": charts.config(variable), "spec": _chart(plan, word, root)},
         fit_slot=plan.fit.slot if plan.fit else None,
     )
@@ -197,7 +169,7 @@ def _form(
     )
 
 
-def _plan(request: Request, values: Values) -> tuple[Expected | None, list[Wrong]]:
+def _plan(request: Request, values: Values) -> tuple[SimpleNamespace | None, list[Wrong]]:
     try:
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []

@@ -5,104 +5,60 @@ Arrivals are counts of rows without noise. Must never: be shown to anybody but t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from adsbpc.ledger import Verification
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import to_moment
 from adsbpc.report import charts
 from adsbpc.report.palette import variable
 from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
-from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import SentForm, page
-from adsbpc.service.ingest.batches import Counted
+from adsbpc.service.ingest.batches import HourlyCount
+from adsbpc.service.releases.campaigns import Registered
 
 HOURS = 48
-Kind = Literal["accepted", "duplicate", "quarantined"]
-_COLOURS: dict[Kind, str] = {
-    "accepted": "series-1",
-    "duplicate": "series-other",
-    "quarantined": "series-6",
-}
+_COLOURS = {"accepted": "series-1", "duplicate": "series-other", "quarantined": "series-6"}
 
 
-@dataclass(frozen=True)
-class Sender:
-    """`owner` is a role and whom it speaks for."""
-
-    owner: str
-    source: str
-    batches: int
-    accepted: int
-    duplicate: int
-    quarantined: int
-
-
-@dataclass(frozen=True)
-class SetAside:
-    reason: str
-    owner: str
-    source: str
-    rows: int
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    accepted: int
-    duplicate: int
-    quarantined: int
-    senders: tuple[Sender, ...]
-    reasons: tuple[SetAside, ...]
-    chart: dict[str, Any]
-
-
-def arrivals_of(counted: Sequence[Counted], now_us: int) -> Arrivals:
-    kinds = Counter[str]()
-    senders = Counter[tuple[str, str, str]]()
-    reasons = Counter[tuple[str, str, str]]()
+def arrivals_of(counted: Sequence[HourlyCount], now_us: int) -> SimpleNamespace:
+    """What the page shows of arrivals: in all, by sender, by reason, by hour. A sender is a role
+    and whom it speaks for."""
+    kinds, reasons = Counter[str](), Counter[tuple[str, str, str]]()
     hours = Counter[tuple[int, str]]()
+    senders = defaultdict[tuple[str, str], Counter[str]](Counter)
     for each in counted:
-        kind = _kind(each.verdict) if each.verdict else "batches"
-        senders[each.owner, each.source, kind] += each.number
-        if kind == "batches":
+        kind = each.verdict if each.verdict in ("accepted", "duplicate") else "quarantined"
+        senders[each.owner, each.source][kind if each.verdict else "batches"] += each.number
+        if not each.verdict:
             continue
         kinds[kind] += each.number
         hours[each.hour_us, kind] += each.number
         if kind == "quarantined":
             reasons[each.verdict, each.owner, each.source] += each.number
-    return Arrivals(
-        accepted=kinds["accepted"],
-        duplicate=kinds["duplicate"],
-        quarantined=kinds["quarantined"],
-        senders=tuple(
-            Sender(
-                owner,
-                source,
-                senders[owner, source, "batches"],
-                senders[owner, source, "accepted"],
-                senders[owner, source, "duplicate"],
-                senders[owner, source, "quarantined"],
+    return SimpleNamespace(
+        **{kind: kinds[kind] for kind in _COLOURS},
+        senders=[
+            SimpleNamespace(
+                owner=owner,
+                source=source,
+                **{kind: numbers[kind] for kind in ("batches", *_COLOURS)},
             )
-            for owner, source in sorted({(owner, source) for owner, source, _ in senders})
-        ),
-        reasons=tuple(
-            SetAside(reason, owner, source, rows)
+            for (owner, source), numbers in sorted(senders.items())
+        ],
+        reasons=[
+            SimpleNamespace(reason=reason, owner=owner, source=source, rows=rows)
             for (reason, owner, source), rows in reasons.most_common()
-        ),
+        ],
         chart={"config": charts.config(variable), "spec": _chart(hours, now_us)},
     )
-
-
-def _kind(verdict: str) -> Kind:
-    if verdict == "accepted":
-        return "accepted"
-    return "duplicate" if verdict == "duplicate" else "quarantined"
 
 
 def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
@@ -188,17 +144,8 @@ def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
 router = APIRouter()
 
 _AUDIT_LINES = 25
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What the ledger said when it was asked. `problem` is empty if nothing was changed."""
-
-    campaign_id: str
-    name: str
-    scope: str
-    entries: int
-    problem: str
+# What the ledger said of a campaign when it was asked.
+Verified = tuple[Registered, Verification]
 
 
 @router.get("/operations")
@@ -213,23 +160,8 @@ def verify(request: Request, form: SentForm) -> Response:
     """Reads every entry of every scope again; takes a while for large ledgers."""
     backend, principal = backend_of(request), signed_in(request)
     require(request, principal, Action.VERIFY)
-    return _page(request, principal, _verified(backend))
-
-
-def _verified(backend: Backend) -> list[Verified]:
-    found = []
-    for registered in backend.campaigns.all():
-        verification = registered.campaign.verify()
-        found.append(
-            Verified(
-                registered.campaign_id,
-                registered.name,
-                registered.scope,
-                verification.entries,
-                verification.problem or "",
-            )
-        )
-    return found
+    campaigns = backend.campaigns.all()
+    return _page(request, principal, [(each, each.campaign.verify()) for each in campaigns])
 
 
 def _page(request: Request, principal: Principal, verified: list[Verified] | None) -> Response:
@@ -251,7 +183,6 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
 
 
 def _flat(settings: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Each section's keys as text."""
     return {
         section: {
             key: "not set" if value in (None, {}) else str(value) for key, value in keys.items()

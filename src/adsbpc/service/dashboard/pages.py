@@ -23,6 +23,7 @@ from adsbpc.report.rendering import environment
 from adsbpc.service.auth.access import check_same_origin, request_id_of, session_of
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.dashboard import assets
+from adsbpc.service.http.bodies import media_type_of
 from adsbpc.service.http.problems import Problem
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -34,16 +35,15 @@ def moment(value: int | str | datetime) -> Markup:
     >>> moment(0)
     Markup('<time datetime="1970-01-01T00:00:00+00:00">1 Jan 1970, 00:00 UTC</time>')
     """
-    found = value if isinstance(value, datetime) else _parsed(value)
-    found = found.astimezone(UTC)
+    if isinstance(value, int):
+        value = to_moment(value)
+    elif isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    found = value.astimezone(UTC)
     shown = f"{found.day} {found:%b %Y, %H:%M} UTC"
     return Markup('<time datetime="{}">{}</time>').format(
         found.isoformat(timespec="seconds"), shown
     )
-
-
-def _parsed(value: int | str) -> datetime:
-    return to_moment(value) if isinstance(value, int) else datetime.fromisoformat(value)
 
 
 def span(seconds: float) -> str:
@@ -55,10 +55,6 @@ def span(seconds: float) -> str:
     size, unit = next((pair for pair in _UNITS if seconds >= pair[0]), _UNITS[-1])
     count = int(seconds / size + 0.5)
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
-
-
-def number(value: int) -> str:
-    return f"{value:,}"
 
 
 def coded(text: str) -> Markup:
@@ -92,12 +88,7 @@ _LINKS = (
 def _environment() -> Environment:
     made = environment(PackageLoader(__package__))
     made.globals |= {"asset": assets.url, "version": __version__}
-    made.filters |= {
-        "moment": moment,
-        "span": span,
-        "number": number,
-        "coded": coded,
-    }
+    made.filters |= {"moment": moment, "span": span, "number": "{:,}".format, "coded": coded}
     return made
 
 
@@ -109,15 +100,12 @@ def page(
     **context: Any,
 ) -> HTMLResponse:
     """A page for whoever is signed in, or for nobody."""
-    text = (
-        _environment()
-        .get_template(template)
-        .render(
-            principal=principal,
-            links=[link for link in _LINKS if principal and allows(principal, link.action)],
-            path=_current(request.url.path),
-            **context,
-        )
+    found = _environment().get_template(template)
+    text = found.render(
+        principal=principal,
+        links=[link for link in _LINKS if principal and allows(principal, link.action)],
+        path=_current(request.url.path),
+        **context,
     )
     return HTMLResponse(text, status)
 
@@ -162,8 +150,7 @@ _MEDIA_TYPE = "application/x-www-form-urlencoded"
 
 async def _read(request: Request) -> dict[str, str]:
     check_same_origin(request)
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != _MEDIA_TYPE:
+    if media_type_of(request) != _MEDIA_TYPE:
         raise Problem(
             415, "Unsupported media type", f"A form comes as {_MEDIA_TYPE}",
             "Send it from the page, or use the API",

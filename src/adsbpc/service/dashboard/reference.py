@@ -8,7 +8,6 @@ page has the bar, the style and the policy of the others.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -18,126 +17,26 @@ from adsbpc.service.dashboard.pages import page
 
 router = APIRouter()
 
-_METHODS = ("get", "post", "put", "patch", "delete")
-
-
-@dataclass(frozen=True)
-class Field:
-    """A parameter, or a key of a schema."""
-
-    name: str
-    kind: str
-    required: bool
-    text: str
-    links: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: str
-    text: str
-    kind: str
-    link: str
-
-
-@dataclass(frozen=True)
-class Operation:
-    anchor: str
-    method: str
-    path: str
-    title: str
-    text: str
-    parameters: tuple[Field, ...]
-    bodies: tuple[Field, ...]
-    answers: tuple[Answer, ...]
-    errors: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A schema with a name; `kind` says what it is if it has no keys."""
-
-    name: str
-    text: str
-    kind: str
-    fields: tuple[Field, ...]
-
 
 @router.get("/docs")
 def show(request: Request) -> Response:
     document = request.app.openapi()
-    groups: dict[str, list[Operation]] = {}
+    groups: dict[str, list[tuple[str, str, str, dict[str, Any]]]] = {}
     for path, methods in document["paths"].items():
-        for method in _METHODS:
+        for method in ("get", "post", "put", "patch", "delete"):
             if method in methods:
-                operation = methods[method]
-                tag = next(iter(operation.get("tags", ())), "other")
-                groups.setdefault(tag, []).append(_operation(path, method, operation))
-    shapes = [
-        _shape(name, schema)
-        for name, schema in sorted(document.get("components", {}).get("schemas", {}).items())
-    ]
+                anchor = re.sub("[^a-z0-9]+", "-", f"{method}{path}".lower()).strip("-")
+                tag = methods[method]["tags"][0]
+                groups.setdefault(tag, []).append((anchor, method, path, methods[method]))
     return page(
         request,
         "reference.html",
         session_of(request),
-        title=document["info"]["title"],
-        text=_paragraphs(document["info"].get("description", "")),
+        text=document["info"]["description"],
         groups=groups,
-        shapes=shapes,
-    )
-
-
-def _operation(path: str, method: str, found: dict[str, Any]) -> Operation:
-    answers, errors = [], []
-    for status, answer in found.get("responses", {}).items():
-        if status.startswith(("4", "5")):
-            errors.append(f"{status} {answer.get('description', '')}")
-            continue
-        for kind, media in (answer.get("content") or {"": {}}).items():
-            schema = media.get("schema", {})
-            answers.append(Answer(status, answer.get("description", ""), kind, _named(schema)))
-    body = found.get("requestBody", {})
-    return Operation(
-        anchor=f"{method}{re.sub(r'[^a-z0-9]+', '-', path.lower())}".strip("-"),
-        method=method.upper(),
-        path=path,
-        title=found.get("summary", ""),
-        text=" ".join(found.get("description", "").split()),
-        parameters=tuple(
-            Field(
-                each["name"],
-                f"{each['in']}, {_kind(each.get('schema', {}))}",
-                each.get("required", False),
-                each.get("description", ""),
-            )
-            for each in found.get("parameters", ())
-        ),
-        bodies=tuple(
-            Field(
-                media,
-                _kind(each.get("schema", {})),
-                body.get("required", False),
-                body.get("description", ""),
-                _links(each.get("schema", {})),
-            )
-            for media, each in body.get("content", {}).items()
-        ),
-        answers=tuple(answers),
-        errors=tuple(errors),
-    )
-
-
-def _shape(name: str, schema: dict[str, Any]) -> Shape:
-    required = schema.get("required", ())
-    return Shape(
-        name,
-        " ".join(schema.get("description", "").split()),
-        "" if "properties" in schema else _kind(schema),
-        tuple(
-            Field(key, _kind(each), key in required, each.get("description", ""), _links(each))
-            for key, each in schema.get("properties", {}).items()
-        ),
+        shapes=document["components"]["schemas"],
+        kind=_kind,
+        named_in=_named_in,
     )
 
 
@@ -175,12 +74,7 @@ def _named(schema: dict[str, Any]) -> str:
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
-def _links(schema: dict[str, Any]) -> tuple[str, ...]:
-    """The schemas with a name that one mentions."""
+def _named_in(schema: dict[str, Any]) -> tuple[str, ...]:
     nested = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), schema.get("items") or {}]
     own = (_named(schema),) if "$ref" in schema else ()
     return own + tuple(_named(each) for each in nested if isinstance(each, dict) and "$ref" in each)
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]

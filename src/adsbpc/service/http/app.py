@@ -73,10 +73,8 @@ def create_app(backend: Backend) -> FastAPI:
         app.include_router(module.router)
     for module in PAGES:
         app.include_router(module.router, include_in_schema=False)
-    app.add_exception_handler(Problem, _answer_problem)
-    app.add_exception_handler(RequestValidationError, _answer_invalid)
-    app.add_exception_handler(HTTPException, _answer_http)
-    app.add_exception_handler(AdsbpcError, _answer_refusal)
+    for kind in (Problem, RequestValidationError, HTTPException, AdsbpcError):
+        app.add_exception_handler(kind, _answer_error)
     app.add_exception_handler(SignInNeeded, _answer_sign_in)
     # The last one added is the outermost.
     app.add_middleware(RequestLog, metrics=backend.metrics)
@@ -98,50 +96,45 @@ def answer(request: Request, problem: Problem) -> Response:
     )
 
 
-async def _answer_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return answer(request, error)
+async def _answer_error(request: Request, error: Exception) -> Response:
+    return answer(request, _problem_of(request, error))
 
 
-async def _answer_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return answer(request, unfit(error.errors()))
+def _problem_of(request: Request, error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RequestValidationError):
+        return unfit(error.errors())
+    if isinstance(error, HTTPException):
+        return _unanswered(request, error)
+    # What the rooms below refuse, in the words that they gave it.
+    if isinstance(error, _REFUSED):
+        return Problem(422, phrase(422), str(error), "Correct it and send it again")
+    if isinstance(error, _CONFLICT):
+        return Problem(409, phrase(409), str(error), "Nothing was released or charged")
+    assert isinstance(error, AdsbpcError)
+    # Where files and databases are is for the log.
+    log_failure(
+        "request failed", error, request_id=request_id_of(request), problem=public_text(error)
+    )
+    return Problem(
+        503, phrase(503), "The server cannot do this now",
+        "Try again later. The operator finds why in the server's log", {"Retry-After": "30"},
+    )  # fmt: skip
 
 
-async def _answer_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _unanswered(request: Request, error: HTTPException) -> Problem:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         # What was raised names the methods of one route, and a path may have several.
         path = getattr(request.scope.get("route"), "path", "")
         methods = request.app.openapi()["paths"].get(path, {})
         headers["Allow"] = ", ".join(sorted(map(str.upper, methods))) or headers.get("Allow", "")
-    problem = Problem(
+    return Problem(
         error.status_code, phrase(error.status_code),
         f"{request.method} {request.url.path[:200]} has no answer here",
         "Compare it with /docs", headers,
     )  # fmt: skip
-    return answer(request, problem)
-
-
-async def _answer_refusal(request: Request, error: Exception) -> Response:
-    """What the rooms below refuse, in the words that they gave it."""
-    assert isinstance(error, AdsbpcError)
-    if isinstance(error, _REFUSED):
-        problem = Problem(422, phrase(422), str(error), "Correct it and send it again")
-    elif isinstance(error, _CONFLICT):
-        problem = Problem(409, phrase(409), str(error), "Nothing was released or charged")
-    else:
-        # Where files and databases are is for the log.
-        log_failure(
-            "request failed", error, request_id=request_id_of(request), problem=public_text(error)
-        )
-        problem = Problem(
-            503, phrase(503), "The server cannot do this now",
-            "Try again later. The operator finds why in the server's log",
-            {"Retry-After": "30"},
-        )  # fmt: skip
-    return answer(request, problem)
 
 
 async def _answer_sign_in(request: Request, _error: Exception) -> Response:

@@ -28,7 +28,6 @@ Sent = TypeVar("Sent", bound=BaseModel)
 
 
 def body_document(model: type[BaseModel], required: bool = True) -> dict[str, Any]:
-    """What the OpenAPI document says of the body."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": required, "content": {JSON: {"schema": schema}}}}
 

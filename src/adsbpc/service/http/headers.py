@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CONTENT_SECURITY_POLICY = (
@@ -13,24 +15,11 @@ CONTENT_SECURITY_POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 # What a page might ask a browser for. There is no word for "anything".
-_DEVICES = (
-    "accelerometer",
-    "autoplay",
-    "camera",
-    "display-capture",
-    "encrypted-media",
-    "fullscreen",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "picture-in-picture",
-    "publickey-credentials-get",
-    "screen-wake-lock",
-    "usb",
-    "xr-spatial-tracking",
+_NO_DEVICES = (
+    "accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), "
+    "fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), "
+    "payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), "
+    "usb=(), xr-spatial-tracking=()"
 )
 
 _ALWAYS = {
@@ -40,7 +29,7 @@ _ALWAYS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
-    "permissions-policy": ", ".join(f"{device}=()" for device in _DEVICES),
+    "permissions-policy": _NO_DEVICES,
 }
 _OVER_TLS = {"strict-transport-security": "max-age=31536000"}
 _UNLESS_SET = {
@@ -48,10 +37,8 @@ _UNLESS_SET = {
     "cache-control": "no-store",
 }
 
-_REQUEST_ID = b"x-request-id"
-_GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-
-Headers = list[tuple[bytes, bytes]]
+_REQUEST_ID = "x-request-id"
+_GIVEN_ID = re.compile("[A-Za-z0-9._-]{1,64}")
 
 
 class SecurityHeaders:
@@ -59,27 +46,19 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp, over_tls: bool) -> None:
         self._app = app
-        self._always = _encoded(_ALWAYS | _OVER_TLS if over_tls else _ALWAYS)
-        self._unless_set = _encoded(_UNLESS_SET)
+        self._always = _ALWAYS | _OVER_TLS if over_tls else _ALWAYS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": self._complete(message.get("headers", []))}
-            await send(message)
+        def complete(headers: MutableHeaders) -> None:
+            for name, value in _UNLESS_SET.items():
+                headers.setdefault(name, value)
+            headers.update(self._always)
 
-        await self._app(scope, receive, send_with_headers)
-
-    def _complete(self, headers: Headers) -> Headers:
-        fixed = {name for name, _ in self._always}
-        kept = [(name, value) for name, value in headers if name.lower() not in fixed]
-        present = {name.lower() for name, _ in kept}
-        added = [(name, value) for name, value in self._unless_set if name not in present]
-        return kept + added + self._always
+        await self._app(scope, receive, _with_headers(send, complete))
 
 
 class RequestIds:
@@ -95,26 +74,25 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _given_id(scope["headers"]) or secrets.token_hex(12)
+        given = Headers(scope=scope).getlist(_REQUEST_ID)
+        taken = len(given) == 1 and _GIVEN_ID.fullmatch(given[0])
+        request_id = given[0] if taken else secrets.token_hex(12)
         scope.setdefault("state", {})["request_id"] = request_id
 
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message.get("headers", [])
-                others = [pair for pair in headers if pair[0].lower() != _REQUEST_ID]
-                own = (_REQUEST_ID, request_id.encode("ascii"))
-                message = {**message, "headers": [*others, own]}
-            await send(message)
+        def name(headers: MutableHeaders) -> None:
+            headers[_REQUEST_ID] = request_id
 
-        await self._app(scope, receive, send_with_id)
+        await self._app(scope, receive, _with_headers(send, name))
 
 
-def _given_id(headers: Headers) -> str | None:
-    given = [value for name, value in headers if name == _REQUEST_ID]
-    if len(given) != 1 or not _GIVEN_ID.fullmatch(given[0]):
-        return None
-    return given[0].decode("ascii")
+def _with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
+    """Sends the same, with the headers of the answer changed; the list that came stays as it is."""
 
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            pairs = [(name.lower(), value) for name, value in message.get("headers", [])]
+            change(MutableHeaders(raw=pairs))
+            message = {**message, "headers": pairs}
+        await send(message)
 
-def _encoded(headers: dict[str, str]) -> Headers:
-    return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+    return sending

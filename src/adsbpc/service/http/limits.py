@@ -15,6 +15,7 @@ from threading import Lock
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
 
@@ -137,7 +138,6 @@ def _has_body(scope: Scope) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
-_MICROSECONDS = 1_000_000
 _MOST_ADDRESSES = 10_000
 _LONGEST_ADDRESS = 100
 
@@ -150,7 +150,7 @@ class Throttle:
 
     def __init__(self, clock: Clock, failures: int = 10, within_seconds: int = 60) -> None:
         self._clock, self._failures = clock, failures
-        self._within_us = within_seconds * _MICROSECONDS
+        self._within_us = within_seconds * MICROSECONDS_PER_SECOND
         self._lock = Lock()
         # Moments of the last failures by address; who failed last stands at the end.
         self._failed: OrderedDict[str, deque[int]] = OrderedDict()
@@ -166,7 +166,7 @@ class Throttle:
             if moments[-1] > now:
                 return None
             left_us = moments[0] + self._within_us - now
-        return -(-left_us // _MICROSECONDS) if left_us > 0 else None
+        return -(-left_us // MICROSECONDS_PER_SECOND) if left_us > 0 else None
 
     def record_failure(self, address: str) -> None:
         now = now_us(self._clock)
@@ -175,15 +175,12 @@ class Throttle:
             moments = self._failed.setdefault(name, deque(maxlen=self._failures))
             moments.append(now)
             self._failed.move_to_end(name)
-            self._forget(now)
+            while len(self._failed) > _MOST_ADDRESSES or self._is_over(now):
+                self._failed.popitem(last=False)
 
     def record_success(self, address: str) -> None:
         with self._lock:
             self._failed.pop(_counted_as(address), None)
-
-    def _forget(self, now: int) -> None:
-        while len(self._failed) > _MOST_ADDRESSES or self._is_over(now):
-            self._failed.popitem(last=False)
 
     def _is_over(self, now: int) -> bool:
         oldest = next(iter(self._failed.values()))

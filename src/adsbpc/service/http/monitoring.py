@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -55,14 +56,11 @@ class Metrics:
         return generate_latest(_Families(requests, refused, totals))
 
 
+@dataclass(frozen=True)
 class _Families(Collector):
-    def __init__(
-        self,
-        requests: dict[tuple[str, str, str], int],
-        refused: dict[tuple[str, str], int],
-        totals: Totals,
-    ) -> None:
-        self._requests, self._refused, self._totals = requests, refused, totals
+    requests: dict[tuple[str, str, str], int]
+    refused: dict[tuple[str, str], int]
+    totals: Totals
 
     def collect(self) -> Iterable[Metric]:
         requests = CounterMetricFamily(
@@ -73,20 +71,15 @@ class _Families(Collector):
             "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
             labels=["route", "status"],
         )  # fmt: skip
-        for labels, number in sorted(self._requests.items()):
-            requests.add_metric(labels, number)
-        for pair, number in sorted(self._refused.items()):
-            refused.add_metric(pair, number)
-        yield requests
-        yield refused
-        yield GaugeMetricFamily(
-            "adsbpc_published_slots", "Slots that are visible, of all campaigns.",
-            value=self._totals.published,
-        )  # fmt: skip
-        yield GaugeMetricFamily(
-            "adsbpc_late_slots", "Slots that should be visible by now and are not.",
-            value=self._totals.late,
-        )  # fmt: skip
+        for family, numbers in ((requests, self.requests), (refused, self.refused)):
+            for labels, number in sorted(numbers.items()):
+                family.add_metric(labels, number)
+            yield family
+        for name, text, value in (
+            ("published", "Slots that are visible, of all campaigns.", self.totals.published),
+            ("late", "Slots that should be visible by now and are not.", self.totals.late),
+        ):
+            yield GaugeMetricFamily(f"adsbpc_{name}_slots", text, value=value)
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -3,6 +3,7 @@ operator arrivals, quarantine and the scheduler. Rows are counted, never shown."
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -33,20 +34,19 @@ def readyz(request: Request) -> Health:
     """Whether both databases answer, and what stores and releases is at work."""
     backend = backend_of(request)
     if backend.watch.stopping:
-        raise Problem(503, "Service unavailable", "The server is stopping", "Ask another one")
+        raise _unready("The server is stopping", "Ask another one")
     if not (backend.scheduler.is_alive() and backend.intake.is_alive()):
-        raise Problem(
-            503, "Service unavailable", "A part of the server has ended",
-            "Start it again. Its log says why",
-        )  # fmt: skip
+        raise _unready("A part of the server has ended", "Start it again. Its log says why")
     try:
         backend.keys.has_operator()
         backend.campaigns.ledger.exists()
     except AdsbpcError as error:
-        raise Problem(
-            503, "Service unavailable", "A database does not answer", "Look into the server's log"
-        ) from error
+        raise _unready("A database does not answer", "Look into the server's log") from error
     return Health(status="ready")
+
+
+def _unready(detail: str, to_do: str) -> Problem:
+    return Problem(503, "Service unavailable", detail, to_do)
 
 
 @router.get(
@@ -101,13 +101,7 @@ def read_operations(
     backend = backend_of(request)
     return Operations(
         arrivals=[
-            Arrivals(
-                hour=to_moment(each.hour_us),
-                source=each.source,
-                owner=each.owner,
-                verdict=each.verdict,
-                number=each.number,
-            )
+            Arrivals(hour=to_moment(each.hour_us), **asdict(each))
             for each in backend.counts.by_hour(hours)
         ],
         scheduler=backend.scheduler.standings(),

@@ -29,13 +29,7 @@ class Problem(Exception):  # noqa: N818 (the word of RFC 9457)
         super().__init__(f"{status} {title}: {detail}. {to_do}")
 
     def details(self, request_id: str) -> ProblemDetails:
-        return ProblemDetails(
-            title=self.title,
-            status=self.status,
-            detail=self.detail,
-            to_do=self.to_do,
-            request_id=request_id,
-        )
+        return ProblemDetails(**vars(self), request_id=request_id)
 
 
 class ProblemDetails(BaseModel):

@@ -30,7 +30,6 @@ _IMPRESSION_KIND = Annotated[str, Field(pattern=f"^({'|'.join(IMPRESSION_KINDS)}
 
 
 def _row(name: str, source: Source) -> type[BaseModel]:
-    """What the OpenAPI document says of a row."""
     owned, _ = OWNED[source]
     fields: dict[str, Any] = {}
     for each in FIELDS[source]:
@@ -55,58 +54,45 @@ BatchKey = Annotated[
 ]  # fmt: skip
 
 
-def _publisher(request: Request) -> Principal:
-    return _sender(request, Action.PUSH_IMPRESSIONS)
+_ACTIONS: dict[str, Action] = {
+    "/v1/impressions": Action.PUSH_IMPRESSIONS,
+    "/v1/conversions": Action.PUSH_CONVERSIONS,
+}
 
 
-def _advertiser(request: Request) -> Principal:
-    return _sender(request, Action.PUSH_CONVERSIONS)
-
-
-def _sender(request: Request, action: Action) -> Principal:
+def _sender(request: Request) -> Principal:
     """Who sends, and may: known before anything of the body is read."""
     sender = principal_of(request)
-    require(request, sender, action)
+    require(request, sender, _ACTIONS[request.scope["route"].path])
     return sender
 
 
-def _body(row: type[BaseModel]) -> dict[str, Any]:
+Sender = Annotated[Principal, Depends(_sender)]
+
+
+def _described(row: type[BaseModel]) -> dict[str, Any]:
+    """What the OpenAPI document says of a push, besides its summary."""
     schema = {"$ref": f"#/components/schemas/{row.__name__}"}
+    content = {
+        JSON: {"schema": {"type": "array", "items": schema}},
+        NDJSON: {"schema": {"type": "string", "description": "One object a line."}},
+        PARQUET: {"schema": {"type": "string", "format": "binary"}},
+    }
     return {
-        "requestBody": {
-            "required": True,
-            "content": {
-                JSON: {"schema": {"type": "array", "items": schema}},
-                NDJSON: {"schema": {"type": "string", "description": "One object a line."}},
-                PARQUET: {"schema": {"type": "string", "format": "binary"}},
-            },
-        }
+        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+        "responses": problems(409, 413, 415, 422),
     }
 
 
-@router.post(
-    "/impressions",
-    summary="Push impressions",
-    openapi_extra=_body(ROWS[0]),
-    responses=problems(409, 413, 415, 422),
-)
-async def push_impressions(
-    request: Request, sender: Annotated[Principal, Depends(_publisher)], batch: BatchKey
-) -> Answer:
+@router.post("/impressions", summary="Push impressions", **_described(ROWS[0]))
+async def push_impressions(request: Request, sender: Sender, batch: BatchKey) -> Answer:
     """A publisher's own. The answer comes when the rows are on the disk, and lists those that were
     not accepted. `Content-Encoding: gzip` is welcome."""
     return await _push(request, sender, batch, "impressions")
 
 
-@router.post(
-    "/conversions",
-    summary="Push conversions",
-    openapi_extra=_body(ROWS[1]),
-    responses=problems(409, 413, 415, 422),
-)
-async def push_conversions(
-    request: Request, sender: Annotated[Principal, Depends(_advertiser)], batch: BatchKey
-) -> Answer:
+@router.post("/conversions", summary="Push conversions", **_described(ROWS[1]))
+async def push_conversions(request: Request, sender: Sender, batch: BatchKey) -> Answer:
     """An advertiser's own. They belong to the slot in which they arrive here."""
     return await _push(request, sender, batch, "conversions")
 

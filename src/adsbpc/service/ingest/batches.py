@@ -10,42 +10,35 @@ import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Executable, delete, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.events.schema import Reason
 from adsbpc.ledger.database import Database
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import LOCK
 from adsbpc.service.ingest.event_ids import REMEMBERED_US, Marker, Sender, Used, Verdicts
 from adsbpc.service.ingest.rows import ARRIVED_AT, MOMENT, Checked, Source, counted_reason
 from adsbpc.service.store import batches as stored_batches
-from adsbpc.service.store import counts
+from adsbpc.service.store import counts, inserts
 
-HOUR_US = 3_600 * 1_000_000
-
-
-def _added(insert: postgresql.Insert | sqlite.Insert) -> Executable:
-    return insert.on_conflict_do_update(
+_ADD: Final = inserts(
+    counts,
+    lambda insert: insert.on_conflict_do_update(
         index_elements=list(counts.primary_key),
         set_={"number": counts.c.number + insert.excluded.number},
-    )
-
-
-_ADD: Final = {
-    "postgresql": _added(postgresql.insert(counts)),
-    "sqlite": _added(sqlite.insert(counts)),
-}
+    ),
+)
 
 
 @dataclass(frozen=True)
-class Counted:
+class HourlyCount:
     """`verdict` is "accepted", "duplicate" or the reason of a quarantine; of an empty one `number`
     is that of batches."""
 
@@ -60,16 +53,16 @@ class Counts:
     def __init__(self, store: Database, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def by_hour(self, hours: int) -> list[Counted]:
+    def by_hour(self, hours: int) -> list[HourlyCount]:
         """The newest hours, the present one among them, oldest first."""
-        present = now_us(self._clock) // HOUR_US
+        present = now_us(self._clock) // MICROSECONDS_PER_HOUR
         wanted = (
             select(counts)
-            .where(counts.c.hour_us > (present - hours) * HOUR_US)
+            .where(counts.c.hour_us > (present - hours) * MICROSECONDS_PER_HOUR)
             .order_by(counts.c.hour_us, counts.c.source, counts.c.owner, counts.c.verdict)
         )
         with self._store.reading() as connection:
-            return [Counted(*row) for row in connection.execute(wanted)]
+            return [HourlyCount(*row) for row in connection.execute(wanted)]
 
 
 def add_counts(
@@ -77,42 +70,29 @@ def add_counts(
 ) -> None:
     """Add numbers by (source, owner, verdict) to the hour of a moment, in the caller's
     transaction."""
-    hour_us = moment_us // HOUR_US * HOUR_US
-    connection.execute(
-        _ADD[connection.dialect.name],
-        [
-            {
-                "hour_us": hour_us,
-                "source": source,
-                "owner": owner,
-                "verdict": verdict,
-                "number": number,
-            }
-            for (source, owner, verdict), number in sorted(numbers.items())
-        ],
-    )
+    hour_us = moment_us // MICROSECONDS_PER_HOUR * MICROSECONDS_PER_HOUR
+    rows = [HourlyCount(hour_us, *labels, number) for labels, number in sorted(numbers.items())]
+    connection.execute(_ADD[connection.dialect.name], list(map(asdict, rows)))
 
 
 # Whose batch it is, of which source, and its idempotency key.
 BatchId = tuple[str, Source, str]
 
 
-def _stored(insert: postgresql.Insert | sqlite.Insert) -> Executable:
+def _stored(insert: Any) -> Executable:
     """One that was forgotten by the moment of the new one makes room for it, whether it was deleted
     yet or not."""
     new = insert.excluded
-    return insert.on_conflict_do_update(
+    stored: Executable = insert.on_conflict_do_update(
         index_elements=list(stored_batches.primary_key),
         set_={name: new[name] for name in ("body_hash", "answer", "arrived_us")},
         where=stored_batches.c.arrived_us < new.arrived_us - REMEMBERED_US,
     ).execution_options(preserve_rowcount=True)
+    return stored
 
 
-# Made once: that takes longer than to run them. They tell how many rows were new.
-_STORE: Final = {
-    "postgresql": _stored(postgresql.insert(stored_batches)),
-    "sqlite": _stored(sqlite.insert(stored_batches)),
-}
+# It tells how many rows were new.
+_STORE: Final = inserts(stored_batches, _stored)
 
 
 @dataclass(frozen=True)
@@ -164,7 +144,7 @@ class Settled:
     answer: Answer
 
 
-class Plan:
+class StoragePlan:
     """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
     what the senders have used before."""
 
@@ -273,13 +253,10 @@ def settled_before(
 ) -> dict[BatchId, Settled]:
     """Those that are stored and not forgotten at a moment, by this server or another."""
     columns = stored_batches.c
+    key = (columns.owner, columns.source, columns.batch_key)
     found = connection.execute(
-        select(
-            columns.owner, columns.source, columns.batch_key, columns.body_hash, columns.answer
-        ).where(
-            tuple_(columns.owner, columns.source, columns.batch_key).in_(
-                [batch.id for batch in batches]
-            ),
+        select(*key, columns.body_hash, columns.answer).where(
+            tuple_(*key).in_([batch.id for batch in batches]),
             columns.arrived_us >= moment_us - REMEMBERED_US,
         )
     )

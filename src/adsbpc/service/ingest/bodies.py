@@ -30,9 +30,10 @@ from adsbpc.service.ingest.rows import (
     SCHEMAS,
     UNREADABLE,
     Checked,
+    Columns,
     Source,
-    check_rows,
-    check_table,
+    check_columns,
+    columns_of,
 )
 from adsbpc.service.settings import IngestSection
 
@@ -145,28 +146,21 @@ _decoder = _ParquetDecoder()
 
 
 def check_body(
-    body: bytes,
-    media_type: str,
-    source: Source,
-    subject: str,
-    now_us: int,
-    limits: IngestSection,
+    body: bytes, media_type: str, source: Source, subject: str, now_us: int, limits: IngestSection
 ) -> Checked:
     """Take a body apart and check its rows. `subject` is who sends it, as in `rows`."""
-    rows = rows_of(body, media_type, source, limits)
-    if isinstance(rows, list):
-        return check_rows(rows, source, subject, now_us)
-    table, reasons = rows
-    return check_table(table, reasons, source, subject, now_us)
+    columns, reasons = _columns_of(body, media_type, source, limits)
+    return check_columns(columns, reasons, source, subject, now_us)
 
 
-def rows_of(
+def _columns_of(
     body: bytes, media_type: str, source: Source, limits: IngestSection
-) -> list[Any] | tuple[pa.Table, dict[int, str]]:
-    """Parsed rows, or a table with the reasons of rows that are known to be bad."""
+) -> tuple[Columns, dict[int, str]]:
+    """A column for each field, and the reasons of rows that are known to be bad."""
     kind = media_type.partition(";")[0].strip().lower()
     if kind == PARQUET:
-        return _decoder.table_of(body, source, limits)
+        table, reasons = _decoder.table_of(body, source, limits)
+        return _combined(table), reasons
     if kind not in MEDIA_TYPES:
         raise Problem(
             415, "Unsupported media type", f"Content-Type is {kind[:80]!r}",
@@ -181,11 +175,15 @@ def rows_of(
         body = body.strip()
         table = _plain_lines(body, source, limits.max_rows)
         if table is not None:
-            return table, {}
+            return _combined(table), {}
         rows = [_line(line) for line in body.split(b"\n") if line and not line.isspace()]
     if len(rows) > limits.max_rows:
         raise _too_many(limits.max_rows)
-    return rows
+    return columns_of(rows, source)
+
+
+def _combined(table: pa.Table) -> Columns:
+    return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
 def _plain_lines(body: bytes, source: Source, most: int) -> pa.Table | None:

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,7 +19,7 @@ from sqlalchemy import select
 
 from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
-from adsbpc.service.ingest.event_files import LOCK, EventFiles
+from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError
 from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import event_files
 
@@ -39,15 +41,10 @@ _SIZES = Sizes()
 _TIMES_LARGER = 4
 
 
-@dataclass(frozen=True)
-class _Small:
+class _Small(NamedTuple):
     name: str
     advertiser: str
-    rows: int
-
-
-class _OvertakenError(Exception):
-    """Another server has merged one of these files."""
+    row_count: int
 
 
 def compact(files: EventFiles, store: Database, source: Source, sizes: Sizes = _SIZES) -> int:
@@ -64,10 +61,10 @@ def compact(files: EventFiles, store: Database, source: Source, sizes: Sizes = _
     try:
         with store.writing(LOCK) as connection:
             if not files.retire(connection, [small.name for small in taken]):
-                raise _OvertakenError
+                raise OvertakenError
             for name, advertiser, rows in written:
                 files.list_new(connection, source, name, advertiser, rows)
-    except _OvertakenError:
+    except OvertakenError:
         for name, _, _ in written:
             files.discard(name)
         return 0
@@ -87,18 +84,16 @@ def _taken(files: EventFiles, store: Database, source: Source, sizes: Sizes) -> 
     )
     by_advertiser: dict[str, list[_Small]] = defaultdict(list)
     with store.reading() as connection:
-        for name, advertiser, rows in connection.execute(small):
-            by_advertiser[advertiser].append(_Small(name, advertiser, rows))
+        for row in connection.execute(small):
+            by_advertiser[row.advertiser].append(_Small(*row))
     taken: list[_Small] = []
-    rows_left, bytes_left, files_left = sizes.rows, sizes.bytes, sizes.files
+    left = np.array([sizes.rows, sizes.bytes, sizes.files])
     for group in by_advertiser.values():
         chosen = []
         for each in _similar(group):
             size = _size(files.folder / each.name)
-            rows_left, bytes_left, files_left = (
-                rows_left - each.rows, bytes_left - size, files_left - 1,
-            )  # fmt: skip
-            if min(rows_left, bytes_left, files_left) < 0:
+            left -= (each.row_count, size, 1)
+            if left.min() < 0:
                 break
             chosen.append(each)
         if len(chosen) > 1:
@@ -118,7 +113,7 @@ def _similar(group: list[_Small]) -> list[_Small]:
     """The smallest files of a group that are worth merging: none, or two and more."""
     chosen: list[_Small] = []
     for small in group:
-        if small.rows > _TIMES_LARGER * sum(each.rows for each in chosen):
+        if small.row_count > _TIMES_LARGER * sum(each.row_count for each in chosen):
             if len(chosen) > 1:
                 break
             chosen = []
@@ -136,10 +131,10 @@ def _merged(files: EventFiles, source: Source, taken: list[_Small]) -> pa.Table:
             raise ServiceError(
                 f"{path}: cannot be read ({error}). Restore it from a backup: it holds events"
             ) from None
-        if table.num_rows != small.rows:
+        if table.num_rows != small.row_count:
             raise ServiceError(
-                f"{path}: has {table.num_rows} rows, and {small.rows} were stored in it. Restore "
-                "it from a backup"
+                f"{path}: has {table.num_rows} rows, and {small.row_count} were stored in it. "
+                "Restore it from a backup"
             )
         tables.append(table)
     return pa.concat_tables(tables)
@@ -148,12 +143,11 @@ def _merged(files: EventFiles, source: Source, taken: list[_Small]) -> pa.Table:
 def _apart(table: pa.Table, own: int) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each advertiser that has enough of them, and of all others together, each
     sorted by time."""
-    counted = table.group_by("advertiser_id").aggregate([("advertiser_id", "count")])
-    advertisers = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
-    if len(advertisers) == 1:
-        yield next(iter(advertisers)), table.sort_by("timestamp")
+    counted = pc.value_counts(table.column("advertiser_id")).to_pylist()
+    if len(counted) == 1:
+        yield counted[0]["values"], table.sort_by("timestamp")
         return
-    busy = sorted(name for name, rows in advertisers.items() if rows >= own)
+    busy = sorted(each["values"] for each in counted if each["counts"] >= own)
     for advertiser in busy:
         yield advertiser, table.filter(pc.field("advertiser_id") == advertiser).sort_by("timestamp")
     others = table.filter(~pc.field("advertiser_id").isin(busy))

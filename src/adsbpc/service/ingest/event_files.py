@@ -28,7 +28,7 @@ from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import arrivals, event_files
 
-# Everything that changes the list does it under this name, one at a time.
+# Everything that changes the list, or closes arrivals, does it under this name, one at a time.
 LOCK: Final = "events"
 
 _LIST: Final = insert(event_files)
@@ -39,6 +39,11 @@ _OWN_NAMES = re.compile(
 _MODE = 0o600
 _UNLISTED_US = 3_600 * 1_000_000
 _RETIRED_US = 86_400 * 1_000_000
+
+
+class OvertakenError(Exception):
+    """Another server stored, released or merged something meanwhile; nothing of this transaction
+    stays."""
 
 
 class EventFiles:
@@ -154,25 +159,20 @@ def _as_parquet(table: pa.Table, packed: bool) -> pa.Buffer:
     return stream.getvalue()
 
 
-_EVENTS = "events"
 # Made once: every group of batches asks it.
-_CLOSED_UNTIL = select(arrivals.c.closed_until_us).where(arrivals.c.name == _EVENTS)
+_CLOSED_UNTIL = select(arrivals.c.closed_until_us).where(arrivals.c.name == LOCK)
 
 
 def close_arrivals(store: Database, until_us: int) -> None:
     """From now on nothing is stored as arrived before this moment."""
     with store.writing(LOCK) as connection:
-        known = _known(connection)
+        known = connection.execute(_CLOSED_UNTIL).scalar_one_or_none()
         if known is None:
-            connection.execute(insert(arrivals).values(name=_EVENTS, closed_until_us=until_us))
+            connection.execute(insert(arrivals).values(name=LOCK, closed_until_us=until_us))
         elif known < until_us:
             connection.execute(update(arrivals).values(closed_until_us=until_us))
 
 
 def closed_until(connection: Connection) -> int:
     """Inside a transaction that holds LOCK: it stays so until that ends."""
-    return _known(connection) or 0
-
-
-def _known(connection: Connection) -> int | None:
-    return connection.execute(_CLOSED_UNTIL).scalar_one_or_none()
+    return connection.execute(_CLOSED_UNTIL).scalar_one_or_none() or 0

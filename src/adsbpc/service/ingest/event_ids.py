@@ -26,14 +26,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.events.schema import LONGEST_TEXT
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.ingest.event_files import LOCK
 from adsbpc.service.ingest.rows import Source
-from adsbpc.service.store import event_ids, salts
+from adsbpc.service.store import event_ids, inserts, salts
 
 Marks = npt.NDArray[np.uint64]
 
@@ -45,10 +44,7 @@ _WORD: Final = np.dtype("<u4")
 _MOST_WORDS: Final = (2 * 4 * LONGEST_TEXT + 1) // _WORD.itemsize + 1
 _AT_ONCE: Final = 8_192
 _HALF: Final = np.uint64(32)
-_KEEP_SALT: Final = {
-    "postgresql": postgresql.insert(salts).on_conflict_do_nothing(),
-    "sqlite": sqlite.insert(salts).on_conflict_do_nothing(),
-}
+_KEEP_SALT: Final = inserts(salts, lambda insert: insert.on_conflict_do_nothing())
 
 
 class Marker:

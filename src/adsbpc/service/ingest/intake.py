@@ -27,11 +27,11 @@ from adsbpc.service.ingest.batches import (
     Answer,
     Batch,
     BatchId,
-    Plan,
     Settled,
+    StoragePlan,
     settled_before,
 )
-from adsbpc.service.ingest.event_files import LOCK, EventFiles, closed_until
+from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError, closed_until
 from adsbpc.service.ingest.event_ids import EventIds, Sender
 from adsbpc.service.ingest.rows import Source
 from adsbpc.service.logs import log_failure
@@ -170,16 +170,16 @@ class Intake:
         moment_us = max(now_us(self._clock), self._closed_until_us)
         # Written without the lock, so that other servers can store meanwhile.
         used, marker = self._event_ids.held(senders), self._event_ids.marker
-        plan = Plan(batches, moment_us, used, marker)
+        plan = StoragePlan(batches, moment_us, used, marker)
         written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
                 self._closed_until_us = closed_until(connection)
                 used = self._event_ids.follow(connection, senders)
                 if moment_us < self._closed_until_us or not plan.record(connection, used):
-                    raise _OvertakenError
+                    raise OvertakenError
                 self._list(connection, written)
-        except _OvertakenError:
+        except OvertakenError:
             # Only now: after any other failure the files may be listed all the same.
             for _, name, _ in written:
                 self._files.discard(name)
@@ -197,7 +197,7 @@ class Intake:
             if not fresh:
                 return before
             used = self._event_ids.follow(connection, senders)
-            plan = Plan(fresh, moment_us, used, self._event_ids.marker)
+            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker)
             written = self._written(plan)
             if not plan.record(connection, used):
                 raise ServiceError("a batch was stored by somebody who did not hold the lock")
@@ -205,7 +205,7 @@ class Intake:
         self._event_ids.keep(plan.used)
         return before | plan.settled
 
-    def _written(self, plan: Plan) -> list[tuple[Source, str, pa.Table]]:
+    def _written(self, plan: StoragePlan) -> list[tuple[Source, str, pa.Table]]:
         return [
             (source, self._files.write(source, table), table)
             for source, table in plan.tables().items()
@@ -216,10 +216,6 @@ class Intake:
             advertisers = pc.unique(table.column("advertiser_id")).to_pylist()
             advertiser = advertisers[0] if len(advertisers) == 1 else ""
             self._files.list_new(connection, source, name, advertiser, table.num_rows)
-
-
-class _OvertakenError(Exception):
-    """Another server stored or released something meanwhile; nothing of this transaction stays."""
 
 
 @dataclass(frozen=True)

@@ -82,40 +82,19 @@ class Checked:
     quarantined: dict[int, str]
 
 
-def check_rows(rows: list[Any], source: Source, subject: str, now_us: int) -> Checked:
-    """Check parsed JSON. `subject` is the publisher or advertiser that sends it."""
-    columns, reasons = _columns(rows, source)
-    return _judge(columns, reasons, len(rows), source, subject, now_us)
-
-
-def check_table(
-    table: pa.Table, reasons: dict[int, str], source: Source, subject: str, now_us: int
-) -> Checked:
-    """Check columns of the right types (text timestamps are parsed here); `reasons` are those of
-    rows that are known to be bad already."""
-    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    return _judge(columns, dict(reasons), table.num_rows, source, subject, now_us)
-
-
 def counted_reason(reason: str) -> str:
     """What a reason is counted under: without the part that a sender made up."""
     return reason.partition(":")[0]
 
 
-def _columns(rows: list[Any], source: Source) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """Columns with a row for each of `rows`; one of the wrong shape gets a reason, and nulls."""
-    if set(map(type, rows)) <= {dict}:
-        try:
-            columns = _converted(rows, source)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            pass
-        else:
-            present = sum(len(rows) - column.null_count for column in columns.values())
-            # A key more than there are values: an unknown field, or a null.
-            if present == sum(map(len, rows)):
-                return columns, {}
+Columns = dict[str, pa.Array]
+
+
+def columns_of(rows: list[Any], source: Source) -> tuple[Columns, dict[int, str]]:
+    """Parsed JSON as columns with a row for each; one of the wrong shape gets a reason, and
+    nulls."""
     reasons: dict[int, str] = {}
-    shaped = []
+    shaped: list[dict[str, Any]] = []
     for number, row in enumerate(rows):
         reason = _misshapen(row, source)
         if reason is not None:
@@ -125,20 +104,11 @@ def _columns(rows: list[Any], source: Source) -> tuple[dict[str, pa.Array], dict
             # An integer may be too large for a column, and is too large for an amount long before.
             row = {**row, "value": max(-1, min(row["value"], 2 * LARGEST_VALUE))}
         shaped.append(row)
-    return _converted(shaped, source), reasons
-
-
-def _converted(rows: list[dict[str, Any]], source: Source) -> dict[str, pa.Array]:
     texts = pa.struct([(name, pa.string()) for name in SCHEMAS[source].names if name != "value"])
-    found = pa.array(rows, texts)
-    columns = dict(zip(texts.names, found.flatten(), strict=True))
+    columns = dict(zip(texts.names, pa.array(shaped, texts).flatten(), strict=True))
     if source == "conversions":
-        values = [row.get("value") for row in rows]
-        # Truth values would pass for 0 and 1.
-        if bool in set(map(type, values)):
-            raise pa.ArrowTypeError("a truth value is no number")
-        columns["value"] = pa.array(values, pa.float64())
-    return columns
+        columns["value"] = pa.array([row.get("value") for row in shaped], pa.float64())
+    return columns, reasons
 
 
 def _misshapen(row: Any, source: Source) -> str | None:
@@ -176,28 +146,20 @@ class _Verdicts:
     def text(self, name: str, column: pa.Array) -> None:
         """A text of 1 to LONGEST_TEXT characters; absent only where the field is optional."""
         absent = _ABSENT.get(name)
-        if absent and column.null_count:
+        if absent:
             self.rule(column.is_null(), absent)
-        sizes = pc.min_max(pc.binary_length(column))
-        if sizes["min"].as_py() == 0:
-            self.rule(pc.equal(pc.binary_length(column), 0), absent or f"{name} is empty")
-        if (sizes["max"].as_py() or 0) > LONGEST_TEXT:
-            longer = pc.greater(pc.utf8_length(column), LONGEST_TEXT)
-            self.rule(longer, f"{name} is longer than {LONGEST_TEXT} characters")
-        data = column.buffers()[2]
-        if data is not None and b"\0" in data.to_pybytes():
-            self.rule(pc.match_substring(column, "\0"), f"{name} holds a NUL character")
+        self.rule(pc.equal(pc.binary_length(column), 0), absent or f"{name} is empty")
+        longer = pc.greater(pc.utf8_length(column), LONGEST_TEXT)
+        self.rule(longer, f"{name} is longer than {LONGEST_TEXT} characters")
+        self.rule(pc.match_substring(column, "\0"), f"{name} holds a NUL character")
 
 
-def _judge(
-    columns: dict[str, pa.Array],
-    reasons: dict[int, str],
-    count: int,
-    source: Source,
-    subject: str,
-    now_us: int,
+def check_columns(
+    columns: Columns, reasons: dict[int, str], source: Source, subject: str, now_us: int
 ) -> Checked:
-    verdicts = _Verdicts(reasons)
+    """Check columns of the right types; text timestamps are parsed here. `reasons` are those of
+    rows that are known to be bad; `subject` is the publisher or advertiser that sends them."""
+    verdicts, count = _Verdicts(reasons), len(columns["user_id"])
     verdicts.text("user_id", columns["user_id"])
     columns["timestamp"] = _moments(columns["timestamp"], now_us, verdicts)
     if source == "conversions":
@@ -233,14 +195,10 @@ def _moments(column: pa.Array, now_us: int, verdicts: _Verdicts) -> pa.Array:
     """A column of texts or of moments as moments; null where there is none."""
     moments = column if pa.types.is_timestamp(column.type) else _parsed(column, verdicts)
     counts = moments.cast(pa.int64())
-    extremes = pc.min_max(counts)
-    first, last = extremes["min"].as_py(), extremes["max"].as_py()
-    if moments.null_count:
-        verdicts.rule(moments.is_null(), str(Reason.BAD_TIMESTAMP))
-    if first is not None and (first < EARLIEST_US or last >= min(LATEST_US, now_us + _AHEAD_US)):
-        outside = pc.or_(pc.less(counts, EARLIEST_US), pc.greater_equal(counts, LATEST_US))
-        verdicts.rule(outside, str(Reason.BAD_TIMESTAMP))
-        verdicts.rule(pc.greater(counts, now_us + _AHEAD_US), str(Reason.FUTURE))
+    outside = pc.or_(pc.less(counts, EARLIEST_US), pc.greater_equal(counts, LATEST_US))
+    verdicts.rule(moments.is_null(), str(Reason.BAD_TIMESTAMP))
+    verdicts.rule(outside, str(Reason.BAD_TIMESTAMP))
+    verdicts.rule(pc.greater(counts, now_us + _AHEAD_US), str(Reason.FUTURE))
     return moments
 
 

@@ -194,9 +194,8 @@ async def create_campaign(request: Request, caller: Caller) -> CampaignDetail:
 def list_campaigns(request: Request, caller: Caller) -> CampaignList:
     """Those that the key may read, the newest first."""
     require(request, caller, Action.LIST_CAMPAIGNS)
-    return CampaignList(
-        campaigns=[_summary(request, each) for each in readable_campaigns(request, caller)]
-    )
+    found = [_summary(request, each) for each in readable_campaigns(request, caller)]
+    return CampaignList.model_validate({"campaigns": found})
 
 
 def readable_campaigns(request: Request, caller: Principal) -> list[Registered]:
@@ -226,23 +225,11 @@ def verify_campaign(request: Request, caller: Caller, campaign: CampaignId) -> V
     )
 
 
-def _summary(request: Request, registered: Registered) -> CampaignSummary:
-    return CampaignSummary(**_summary_fields(request, registered))
-
-
-def _summary_fields(request: Request, registered: Registered) -> dict[str, Any]:
-    backend, campaign = backend_of(request), registered.spec.campaign
+def _summary(request: Request, registered: Registered) -> dict[str, Any]:
+    backend = backend_of(request)
     return {
+        **registered.spec.campaign.model_dump(mode="json"),
         "id": registered.campaign_id,
-        "name": campaign.name,
-        "scope": campaign.scope,
-        "advertiser": campaign.advertiser,
-        "start": campaign.start.isoformat(),
-        "slot": campaign.slot,
-        "slots": campaign.slots,
-        "timezone": campaign.timezone,
-        "publishers": list(campaign.publishers),
-        "metric": campaign.metric,
         "created_at": to_moment(registered.created_us),
         "released": backend.publication.visible_slot(registered),
         "due": backend.publication.due_slot(registered),
@@ -252,7 +239,7 @@ def _summary_fields(request: Request, registered: Registered) -> dict[str, Any]:
 def _detail(request: Request, registered: Registered, caller: Principal) -> CampaignDetail:
     visible = backend_of(request).publication.visible(registered)
     return CampaignDetail(
-        **_summary_fields(request, registered),
+        **_summary(request, registered),
         status=registered.campaign.status(visible).to_object(),
         guarantee=promise_object(registered.campaign.promise),
         content=registered.content,

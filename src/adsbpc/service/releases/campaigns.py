@@ -26,7 +26,6 @@ from adsbpc.errors import BudgetError, ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
-from adsbpc.model.slots import to_microseconds
 from adsbpc.model.spec import LedgerSection
 from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
@@ -153,11 +152,10 @@ class CampaignBook:
             connection.execute(insert(campaigns).values(**row))
 
     def spec(self, content: dict[str, Any]) -> CampaignSpec:
-        """The spec of a campaign, with what the server adds to it."""
         _check_keys(content)
         engine = self._settings.engine
         whole = {
-            **_with_scope(_with_dates(content)),
+            **_completed(content),
             "events": {
                 # Lists of files, made for each release.
                 "impressions": "impressions.files",
@@ -218,7 +216,6 @@ class CampaignBook:
         return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
 
     def last_slot(self, registered: Registered) -> int:
-        """The newest released slot, or 0."""
         if not self.ledger.exists():
             return 0
         return self.ledger.last_slot(registered.scope, registered.name)
@@ -240,7 +237,7 @@ class CampaignBook:
 
     def due(self, registered: Registered, grace_us: int) -> int:
         """The last slot that is over for long enough."""
-        return registered.spec.grid.last_ended(to_microseconds(self._clock.now()) - grace_us)
+        return registered.spec.grid.last_ended(now_us(self._clock) - grace_us)
 
 
 def _check_keys(content: dict[str, Any]) -> None:
@@ -270,29 +267,23 @@ def _given(content: Any, path: tuple[str, ...]) -> bool:
     return content is not None
 
 
-def _with_dates(content: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no dates: the two of a campaign are texts there."""
+def _completed(content: dict[str, Any]) -> dict[str, Any]:
+    """With dates, which JSON has as texts, and the scope of its advertiser where it names none."""
     section = content.get("campaign")
     if not isinstance(section, dict):
         return content
-    dates = {}
+    section = dict(section)
     for key in ("start", "end"):
         if isinstance(section.get(key), str):
             try:
-                dates[key] = date.fromisoformat(section[key])
+                section[key] = date.fromisoformat(section[key])
             except ValueError:
                 raise SpecError(
                     "expected a day such as 2026-03-01", place("campaign", key), repr(section[key])
                 ) from None
-    return {**content, "campaign": {**section, **dates}}
-
-
-def _with_scope(content: dict[str, Any]) -> dict[str, Any]:
-    """A campaign that names no scope has that of its advertiser."""
-    section = content.get("campaign")
-    if not isinstance(section, dict) or "scope" in section or "advertiser" not in section:
-        return content
-    return {**content, "campaign": {**section, "scope": section["advertiser"]}}
+    if "advertiser" in section:
+        section.setdefault("scope", section["advertiser"])
+    return {**content, "campaign": section}
 
 
 def content_of(spec: CampaignSpec) -> dict[str, Any]:

@@ -71,7 +71,6 @@ class Publication:
             return {row.name: row.slot for row in connection.execute(wanted)}
 
     def visible_slot(self, registered: Registered) -> int:
-        """The newest visible slot of a campaign, or 0."""
         return self.visible(registered)[registered.name]
 
     def due_slot(self, registered: Registered) -> int:

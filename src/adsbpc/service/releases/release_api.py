@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -179,9 +180,7 @@ def read_report(
 
 
 def _file_name(registered: Registered, ending: str) -> str:
-    plain = "".join(
-        c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in registered.name
-    )
+    plain = re.sub("[^A-Za-z0-9_-]", "-", registered.name)
     return f"{plain[:80].strip('-') or 'campaign'}.{ending}"
 
 

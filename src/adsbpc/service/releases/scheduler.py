@@ -28,7 +28,6 @@ from adsbpc.service.releases.publication import Publication
 from adsbpc.service.settings import SchedulerSection
 from adsbpc.service.store import campaigns
 
-_SECOND_US = 1_000_000
 LASTS_SECONDS = 60
 
 
@@ -41,7 +40,6 @@ class Leases:
         self.holder = uuid4().hex
 
     def holders(self) -> dict[str, str]:
-        """Who holds which campaign now."""
         wanted = select(campaigns.c.campaign_id, campaigns.c.lease_holder).where(
             campaigns.c.lease_until_us > _now_us()
         )
@@ -67,13 +65,13 @@ class Leases:
     def _keep(self, campaign_id: str, done: threading.Event) -> None:
         while not done.wait(LASTS_SECONDS / 3):
             try:
-                self._set(campaign_id, self.holder, _now_us() + LASTS_SECONDS * _SECOND_US)
+                self._set(campaign_id, self.holder, _now_us() + _lasts_us())
             except ServiceError as error:
                 log_failure("lease not renewed", error, campaign=campaign_id)
 
     def _take(self, campaign_id: str) -> bool:
         now = _now_us()
-        until = now + LASTS_SECONDS * _SECOND_US
+        until = now + _lasts_us()
         free = (
             update(campaigns)
             .where(
@@ -100,6 +98,10 @@ class Leases:
 
 def _now_us() -> int:
     return to_microseconds(datetime.now(UTC))
+
+
+def _lasts_us() -> int:
+    return LASTS_SECONDS * MICROSECONDS_PER_SECOND
 
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1, 300
