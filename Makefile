@@ -8,12 +8,13 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all mutants check format bench lock clean
+.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all test-pythons mutants check format bench lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
 	@echo "make test    the tests of every change (what needs Java 17 or Chromium says so if it is missing)"
 	@echo "make test-all  all tests: kills at every line, all of Spark, every role, new examples"
+	@echo "make test-pythons  the tests of every change on Python 3.12 and 3.13, where they are installed"
 	@echo "make mutants plant mistakes that would couple people; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
@@ -55,7 +56,8 @@ attribution: setup
 
 # Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
 # because the longest files have few tests, and would come last.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest $(TOGETHER)
 
 test: setup
 	$(PYTEST) -m "not slow"
@@ -64,6 +66,19 @@ test-all: setup
 	@# Coverage here and not on every change, because counting lines makes Python slower.
 	TEST_EFFORT=all $(PYTEST) --cov --cov-report=
 	@echo "Branch coverage of src/adsbpc: $$($(BIN)/coverage report --format=total)%"
+
+# In environments of their own; others than those on the path: make test-pythons PYTHONS=/path/to/python
+PYTHONS ?= $(foreach version,3.12 3.13,$(shell command -v python$(version)))
+
+test-pythons: setup
+	@test -n "$(PYTHONS)" || echo "neither python3.12 nor python3.13 is on the path: nothing was tested"
+	@set -e; for python in $(PYTHONS); do \
+		$$python --version; \
+		$(BIN)/uv venv --quiet --clear --python $$python .venv-other; \
+		$(BIN)/uv pip install --quiet --python .venv-other/bin/python --require-hashes -r requirements/dev.txt; \
+		$(BIN)/uv pip install --quiet --python .venv-other/bin/python --no-deps --no-build-isolation --editable .; \
+		.venv-other/bin/pytest $(TOGETHER) -m "not slow"; \
+	done
 
 mutants: setup
 	$(BIN)/python -m tests.mutants
@@ -93,4 +108,4 @@ lock: setup
 		--constraint requirements/dev.txt requirements/oracle.in --output-file requirements/oracle.txt
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts
+	rm -rf .venv .venv-other .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts

@@ -69,9 +69,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
 
 
 @pytest.mark.parametrize("mechanism", sorted(MOST_STATEMENTS))
-def test_a_release_reads_each_source_once(
-    mechanism: str, profile: Profile, tmp_path: Path
-) -> None:
+def test_a_release_reads_each_source_once(mechanism: str, profile: Profile, tmp_path: Path) -> None:
     privacy = PERSONAL if mechanism == "personal-budget" else ""
     campaign = Campaign.load(write_campaign(tmp_path / "campaign", privacy=privacy))
     for slot in (1, 2, 3):
