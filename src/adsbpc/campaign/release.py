@@ -123,8 +123,7 @@ class Running:
 
     def state(self) -> State:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
-        if self.ledger.exists():
-            self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
+        self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
         try:
             return self.mechanism.resume(self.steps)
         except (KeyError, TypeError, ValueError) as error:
@@ -146,11 +145,7 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: Published) -> Running
     """The same from a ledger that may be behind what was published."""
     guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
     scope_limit = None if limit is None else exact_rho(limit)
-    record = None
-    if ledger.exists():
-        ledger.check_chain(guarantee.scope)
-        ledger.check_terms(guarantee, scope_limit)
-        record = ledger.campaign(guarantee.scope, spec.campaign.name)
+    record = ledger.started(guarantee, spec.campaign.name, scope_limit)
     if record is not None:
         check_promise(record.promise, promise_of(spec), spec.campaign.name)
         if record.plan.fit is not None:
@@ -174,7 +169,7 @@ def release_slot(
     # 1. If the slot is committed, return what was stored: never draw again.
     state = running.state()
     # Asked for after the state: whoever commits the slot in between is seen here.
-    stored = ledger.release(*running.key, slot) if ledger.exists() else None
+    stored = ledger.release(*running.key, slot)
     if stored is not None:
         published.publish(slot, stored)
         return Released(stored, replayed=True)

@@ -44,7 +44,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
         return
     results().print(campaign.report().table())
     print(_summary(done))
-    print(budget_line(campaign.status()))
+    print(budget_line(campaign.status().campaign_budget))
 
 
 @contextmanager

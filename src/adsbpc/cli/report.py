@@ -44,4 +44,4 @@ def run(
         print(report.to_json())
     elif file_format is None:
         results().print(report.table())
-        print(budget_line(campaign.status()))
+        print(budget_line(report.campaign_budget))

@@ -74,7 +74,7 @@ def _restore(campaign: Campaign, releases: Path | None, as_json: bool) -> None:
             style="bold yellow",
         )
         return
-    print(budget_line(campaign.status()))
+    print(budget_line(campaign.status().campaign_budget))
 
 
 def _summary(restored: Restored) -> str:

@@ -51,8 +51,8 @@ def _verified(campaign: Campaign) -> Verification:
     return replace(checked, problem=problem)
 
 
-def budget_line(found: Status) -> str:
-    return f"Budget of the campaign: {_amounts(found.campaign_budget)}."
+def budget_line(budget: Budget) -> str:
+    return f"Budget of the campaign: {_amounts(budget)}."
 
 
 def _amounts(budget: Budget) -> str:

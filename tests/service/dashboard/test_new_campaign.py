@@ -69,7 +69,7 @@ def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
         json.dumps(found.chart["spec"])
     )
     assert len(book.all()) == before
-    assert book.ledger.scope("planner") is None
+    assert book.ledger.mark("planner") is None
 
 
 def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
