@@ -14,13 +14,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from adsbpc.campaign.promise import check_promise, promise_of
-from adsbpc.campaign.published import Published
+from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
 from adsbpc.mechanisms import guarantee_of, privacy_of
@@ -259,7 +259,7 @@ class Campaign:
         from adsbpc.campaign.books import BookFolder
 
         ledger, found = self._ledger, Verification(0, "", None)
-        published = Published(self.spec, ledger)
+        published = ReleaseFolder(self.spec, ledger)
         try:
             found = ledger.verify(self.spec.campaign.scope)
             if found.problem is None:
@@ -281,7 +281,7 @@ class Campaign:
         # The books are files; a database of events is not needed for them.
         options.pop("database", None)
         subject = Subject(
-            ledger, *self._key, Published(spec, ledger).folder, BookFolder(spec).folder
+            ledger, *self._key, ReleaseFolder(spec, ledger).folder, BookFolder(spec).folder
         )
         return audit(subject, options, told)
 
@@ -304,14 +304,14 @@ class Campaign:
     def _key(self) -> tuple[str, str]:
         return self.spec.campaign.scope, self.spec.campaign.name
 
-    @property
+    @cached_property
     def _ledger(self) -> Ledger:
         return Ledger(self.spec.ledger.location, self.spec.directory)
 
     def _snapshot(self, through: Mapping[str, int] | None) -> Snapshot:
         """The ledger, held to what was published, and the file to the promise that it started
         with. How far it is, is noted: something of it will be shown."""
-        published = Published(self.spec, self._ledger)
+        published = ReleaseFolder(self.spec, self._ledger)
         found = published.snapshot(through)
         if found.campaign is not None:
             check_promise(found.campaign.promise, promise_of(self.spec), self.spec.campaign.name)

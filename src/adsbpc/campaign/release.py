@@ -20,7 +20,7 @@ from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import check_promise, promise_of
-from adsbpc.campaign.published import Published
+from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
@@ -106,7 +106,7 @@ class Running:
 
     spec: CampaignSpec
     ledger: Ledger
-    published: Published
+    published: ReleaseFolder
     mechanism: Mechanism
     opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -136,12 +136,12 @@ class Running:
 def start(spec: CampaignSpec, ledger: Ledger) -> Running:
     """Hold the ledger to what was published, and the file to what the ledger says of the campaign;
     plan a campaign that is new."""
-    published = Published(spec, ledger)
+    published = ReleaseFolder(spec, ledger)
     published.check()
     return take_up(spec, ledger, published)
 
 
-def take_up(spec: CampaignSpec, ledger: Ledger, published: Published) -> Running:
+def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Running:
     """The same from a ledger that may be behind what was published."""
     guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
     scope_limit = None if limit is None else exact_rho(limit)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from adsbpc.campaign.data_path import attribute
-from adsbpc.campaign.published import Published, named_slots, release_files, text_of
 from adsbpc.campaign.release import Released, Releases, Running, SlotRows, take_up
+from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_files, text_of
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
@@ -36,7 +36,7 @@ def restore(
     spec: CampaignSpec, ledger: Ledger, folder: Path | None, engine: Callable[[], Engine]
 ) -> Restored:
     """Take the releases of the slots that the ledger lacks from a folder, in order."""
-    published = Published(spec, ledger)
+    published = ReleaseFolder(spec, ledger)
     folder = published.folder if folder is None else folder
     if ledger.mark(spec.campaign.scope) is None:
         raise LedgerError(

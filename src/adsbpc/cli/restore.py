@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adsbpc.campaign import Campaign, Restored
-from adsbpc.campaign.published import Published, named_slots, release_files
+from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_files
 from adsbpc.cli.console import notes, stoppable
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
@@ -47,7 +47,7 @@ def _of_the_service(
             raise SpecError(
                 f"--campaign {campaign_id}: no such campaign. The operator's page lists the ids"
             )
-        own = Published(registered.spec, backend.campaigns.ledger).folder
+        own = ReleaseFolder(registered.spec, backend.campaigns.ledger).folder
         last = max(release_files(releases or own), default=0)
         if last > registered.spec.campaign.slots:
             raise SpecError(

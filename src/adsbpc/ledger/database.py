@@ -39,7 +39,7 @@ _NEXT_STEPS = (
 
 
 @dataclass(frozen=True)
-class Schema:
+class DatabaseSchema:
     """Tables that belong together, and how they came to be. `versions` are the migrations, oldest
     first; the last one is what this version of the program writes. `noun` and `key` name the
     database in messages, `failure` is what is raised. `pooled` keeps connections open between
@@ -54,7 +54,7 @@ class Schema:
     pooled: bool = False
 
 
-LEDGER = Schema(
+LEDGER = DatabaseSchema(
     noun="ledger",
     key="[ledger] location",
     versions=("0001", "0002", "0003"),
@@ -67,7 +67,7 @@ LEDGER = Schema(
 class Database:
     """`location` is a SQLite file, or a URL that starts with postgresql://."""
 
-    def __init__(self, location: str, directory: Path, schema: Schema = LEDGER) -> None:
+    def __init__(self, location: str, directory: Path, schema: DatabaseSchema = LEDGER) -> None:
         self._schema = schema
         self._url = _url(location, directory, schema.key)
         self.where = without_password(self._url)
@@ -219,7 +219,7 @@ class Database:
             ) from error
 
 
-def upgrade(connection: Connection, version: str, schema: Schema = LEDGER) -> None:
+def upgrade(connection: Connection, version: str, schema: DatabaseSchema = LEDGER) -> None:
     """Run the migrations up to a version, inside the caller's transaction."""
     from alembic import command
     from alembic.config import Config

@@ -16,7 +16,7 @@ from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
+from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
 from adsbpc.model.toml import MisfitError, checked, read_toml
 
@@ -131,9 +131,9 @@ class EventsSection(Section):
     timezone: Zone | None = None
     impression_kind: Literal["click", "view"] | None = None
     max_lateness: Duration = parse_duration("30d")
-    impression_columns: ImpressionColumns = ImpressionColumns()
-    conversion_columns: ConversionColumns = ConversionColumns()
-    csv: CsvSection = CsvSection()
+    impression_columns: ImpressionColumns = DEFAULTS
+    conversion_columns: ConversionColumns = DEFAULTS
+    csv: CsvSection = DEFAULTS
 
 
 class EngineSection(Section):
@@ -163,11 +163,13 @@ class CampaignSpec(Section):
 
     campaign: CampaignSection
     events: EventsSection
-    attribution: AttributionSection = AttributionSection()
+    attribution: AttributionSection = DEFAULTS
     privacy: PrivacySection | None = None
-    workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = (WorkloadSection(),)
-    engine: EngineSection = EngineSection()
-    ledger: LedgerSection = LedgerSection()
+    workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = Field(
+        default=({},), validate_default=True
+    )
+    engine: EngineSection = DEFAULTS
+    ledger: LedgerSection = DEFAULTS
     directory: Path = Field(default=Path(), exclude=True)
 
     @model_validator(mode="after")

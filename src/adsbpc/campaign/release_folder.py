@@ -25,7 +25,7 @@ _LONGEST_NAME = 120
 _NOTHING = Head(0, "")
 
 
-class Published:
+class ReleaseFolder:
     """`adsbpc-releases/<scope>/ledger.json` and `.../<campaign>/0001.json`, one file a slot.
 
     The mark is what the scope's ledger held when something of the scope was last shown, by any
