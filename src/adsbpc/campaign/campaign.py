@@ -25,6 +25,7 @@ from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
+from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
 from adsbpc.privacy import epsilon_of, exact_rho
 from adsbpc.report.tabular import Tabular
@@ -323,8 +324,8 @@ class Campaign:
             return tuple(Release.from_text(text) for text in seen.releases)
         except ValueError as error:
             raise LedgerError(
-                f"ledger {self._ledger.where}: a stored release cannot be read ({error}). "
-                "Run adsbpc status --verify"
+                f"ledger {self._ledger.where}: a stored release cannot be read "
+                f"({cause_of(error)}). Run adsbpc status --verify"
             ) from None
 
     def _budgets(self, seen: Snapshot) -> tuple[Budget, Budget]:

@@ -21,6 +21,7 @@ from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import State
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.model.rules import cause_of
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,8 @@ def _check(running: Running, file: Path, slot: int, text: str, hashes: set[str])
     try:
         release = Release.from_text(text)
     except ValueError as error:
-        cause = str(error).splitlines()[0]
         raise LedgerError(
-            f"{file}: is not a release ({cause}). Hand back the file that was published"
+            f"{file}: is not a release ({cause_of(error)}). Hand back the file that was published"
         ) from None
     found, expected = (release.scope, release.campaign, release.slot), (*running.key, slot)
     if found != expected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -22,7 +23,7 @@ from adsbpc.model.toml import MisfitError, checked, read_toml
 
 EngineName = Literal["duckdb", "spark"]
 # A sign that neither names nor numbers nor lines are made of.
-_SIGN = r"^[!-/:-@\[-`{-~\t]$"
+_SIGN = re.compile(r"[!-/:-@\[-`{-~\t]")
 TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
@@ -113,11 +114,16 @@ class CsvSection(Section):
     """How CSV files are written. Nothing of it is guessed from a file: one person's row could
     decide how everybody's are read. An empty `quote` makes quotes plain characters."""
 
-    delimiter: Annotated[str, Field(pattern=_SIGN)] = ","
-    quote: Annotated[str, Field(pattern=f"{_SIGN}|^$")] = '"'
+    delimiter: str = ","
+    quote: str = '"'
 
     @model_validator(mode="after")
     def _two_signs(self) -> Self:
+        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote or '"')):
+            if not _SIGN.fullmatch(sign):
+                raise MisfitError(
+                    "expected one sign, neither letter nor digit, or a tab", key, value=repr(sign)
+                )
         if self.delimiter == self.quote:
             raise ValueError(f"delimiter and quote are both {self.quote!r}: change one of them")
         return self
