@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,10 @@ from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
-from adsbpc.mechanisms import guarantee_of, privacy_of
+from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
 from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
-from adsbpc.privacy import epsilon_of, exact_rho
 from adsbpc.report.tabular import Tabular
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
@@ -55,19 +53,11 @@ class Status(Tabular):
     ledger: str
 
     def columns(self) -> dict[str, list[Any]]:
-        return {
-            "released": [self.released],
-            "slots": [self.slots],
-            "over": [self.over],
-            "spent": [float(self.campaign_budget.spent)],
-            "left": [float(self.campaign_budget.left)],
-            "scope_limit": [float(self.scope_budget.limit)],
-            "scope_spent": [float(self.scope_budget.spent)],
-            "scope_left": [float(self.scope_budget.left)],
-            "bound": [self.bound],
-            "allowance": [self.allowance],
-            "ledger": [self.ledger],
-        }
+        found: dict[str, list[Any]] = {}
+        for name, value in {**self.to_object(), "ledger": self.ledger}.items():
+            parts = value.items() if isinstance(value, dict) else [("", value)]
+            found |= {f"{name}_{part}".rstrip("_"): [figure] for part, figure in parts}
+        return found
 
     def to_object(self) -> dict[str, Any]:
         """For machines, wherever the ledger is."""
@@ -77,11 +67,7 @@ class Status(Tabular):
             "over": self.over,
             "spent": float(self.campaign_budget.spent),
             "left": float(self.campaign_budget.left),
-            "scope": {
-                "limit": float(self.scope_budget.limit),
-                "spent": float(self.scope_budget.spent),
-                "left": float(self.scope_budget.left),
-            },
+            "scope": self.scope_budget.to_object(),
             "bound": self.bound,
             "allowance": self.allowance,
         }
@@ -110,13 +96,7 @@ class Campaign:
     @property
     def promise(self) -> Promise:
         """What is promised, with the limit that the ledger has for the scope."""
-        return self._promise(self._budgets(self._ledger.snapshot(*self._key))[1].limit)
-
-    def _promise(self, limit: Fraction) -> Promise:
-        guarantee, delta = guarantee_of(self.spec), privacy_of(self.spec).delta
-        return Promise(
-            guarantee, epsilon_of(guarantee.rho, delta), delta, limit, epsilon_of(limit, delta)
-        )
+        return promise_with(self.spec, self._budgets(self._ledger.snapshot(*self._key))[1].limit)
 
     def plan(self, bound: float | None = None) -> Plan:
         """The promise, the split of the budget and the expected errors, before any data. A bound,
@@ -298,7 +278,7 @@ class Campaign:
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
-        promise = self._promise(scope.limit)
+        promise = promise_with(self.spec, scope.limit)
         return Report(self.spec, releases, promise, own, scope, level, adjusted)
 
     @property
@@ -331,8 +311,8 @@ class Campaign:
     def _budgets(self, seen: Snapshot) -> tuple[Budget, Budget]:
         """The campaign's and the scope's; before they start, as they would be."""
         own = int(guarantee_of(self.spec).rho * PICO_RHO)
-        limit = privacy_of(self.spec).scope_rho
-        shared = own if limit is None else int(exact_rho(limit) * PICO_RHO)
+        limit = scope_limit_of(self.spec)
+        shared = own if limit is None else int(limit * PICO_RHO)
         return (
             Budget(seen.campaign.reserved_pico_rho if seen.campaign else own, seen.campaign_spent),
             Budget(seen.scope.limit_pico_rho if seen.scope else shared, seen.scope_spent),

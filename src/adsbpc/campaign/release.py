@@ -25,15 +25,9 @@ from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
-from adsbpc.mechanisms import (
-    Mechanism,
-    State,
-    guarantee_of,
-    plan_mechanism,
-    privacy_of,
-)
+from adsbpc.mechanisms import Mechanism, State, guarantee_of, plan_mechanism, scope_limit_of
 from adsbpc.model import CampaignSpec, Charge, ChargeLine, Drawn, Fit, Release
-from adsbpc.privacy import Randomness, exact_rho
+from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
 
 
@@ -143,8 +137,7 @@ def start(spec: CampaignSpec, ledger: Ledger) -> Running:
 
 def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Running:
     """The same from a ledger that may be behind what was published."""
-    guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
-    scope_limit = None if limit is None else exact_rho(limit)
+    guarantee, scope_limit = guarantee_of(spec), scope_limit_of(spec)
     record = ledger.started(guarantee, spec.campaign.name, scope_limit)
     if record is not None:
         check_promise(record.promise, promise_of(spec), spec.campaign.name)

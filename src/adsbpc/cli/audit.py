@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from adsbpc.audit import Claim, Findings
 from adsbpc.campaign import Campaign
-from adsbpc.cli.console import notes, results, stoppable
+from adsbpc.cli.console import progress_bar, results, stoppable
 
 _EXACT = "Figures are exact, without any noise: for auditors, not for publication."
 
@@ -36,12 +36,9 @@ def audited(campaign: Campaign) -> Findings:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    shown_on = notes()
     title = TextColumn("Auditing the books")
-    columns = (title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
-    # Nothing is drawn where nobody looks, or where there are no books.
-    hidden = not shown_on.is_terminal
-    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
+    with progress_bar(title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn()) as shown:
+        # Nothing is drawn where there are no books.
         task = shown.add_task("steps", total=None, visible=False)
         yield lambda done, total: shown.update(task, completed=done, total=total, visible=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from pathlib import Path
@@ -319,8 +321,17 @@ app.command("serve")(service_commands.serve)
 app.command("move")(service_commands.move)
 
 
+def _start_quickly() -> None:
+    """Much of a short command would go into collecting what libraries leave as they load, into
+    collecting it again at the end, and into a search for plugins of pydantic."""
+    gc.set_threshold(20_000)
+    atexit.register(gc.freeze)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+
+
 def main() -> None:
     """Run the program; errors go to stderr and set the exit code: 1 refused, 2 bad usage."""
+    _start_quickly()
     try:
         app()
     except AdsbpcError as error:

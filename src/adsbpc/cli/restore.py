@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adsbpc.campaign import Campaign, Restored
 from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_files
-from adsbpc.cli.console import notes, stoppable
+from adsbpc.cli.console import named_run, notes, stoppable
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
 
@@ -81,5 +81,4 @@ def _summary(restored: Restored) -> str:
     slots = [one.release.slot for one in restored.releases]
     if not slots:
         return "Nothing to restore: the ledger has everything that the folder has."
-    told = f"slot {slots[0]}" if len(slots) == 1 else f"slots {slots[0]} to {slots[-1]}"
-    return f"Restored {told}, as published: nothing was drawn."
+    return f"Restored {named_run(slots)}, as published: nothing was drawn."
