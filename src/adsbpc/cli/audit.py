@@ -19,7 +19,7 @@ _EXACT = "Figures are exact, without any noise: for auditors, not for publicatio
 
 def run(file: Path, as_json: bool) -> None:
     campaign = Campaign.load(file)
-    found = audited(campaign)
+    found = findings_of(campaign)
     if as_json:
         print(json.dumps(found.to_object()))
     else:
@@ -28,7 +28,7 @@ def run(file: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def audited(campaign: Campaign) -> Findings:
+def findings_of(campaign: Campaign) -> Findings:
     """The findings, with a bar while the books are gone through."""
     with stoppable("Stopped. An audit changes nothing."), _progress() as told:
         return campaign.audit(told)

@@ -14,6 +14,7 @@ import typer
 from adsbpc import __version__
 from adsbpc.cli import service_commands
 from adsbpc.cli.lab_commands import lab
+from adsbpc.cli.service_commands import AsJson
 from adsbpc.errors import AdsbpcError
 
 app = typer.Typer(
@@ -26,7 +27,6 @@ app = typer.Typer(
 app.add_typer(lab, name="lab")
 app.add_typer(service_commands.keys, name="keys")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]
 
 

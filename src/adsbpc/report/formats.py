@@ -16,7 +16,7 @@ from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
 from adsbpc.model import Promise
 from adsbpc.report.cells import Cell
-from adsbpc.report.models import Models
+from adsbpc.report.model_comparison import Models
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report

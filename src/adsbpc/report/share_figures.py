@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from adsbpc.report.charts import PublisherLine
-from adsbpc.report.models import Compared
+from adsbpc.report.model_comparison import Compared
 from adsbpc.report.numbers import decimals_of
 
 if TYPE_CHECKING:
