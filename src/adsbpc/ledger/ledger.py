@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import rows
@@ -34,6 +34,9 @@ _TRUSTED_RANDOMNESS = "opendp"
 # Bodies are large: so many rows are in memory at a time when all are read.
 _ENTRIES_AT_ONCE = 100
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class Ledger:
     """Every method is a transaction of its own; those that only read find nothing in a ledger that
@@ -46,6 +49,16 @@ class Ledger:
     def exists(self) -> bool:
         return self._database.exists()
 
+    def _read(
+        self,
+        missing: T,
+        query: Callable[Concatenate[Connection, P], T],
+        *about: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        with self._database.standing() as connection:
+            return missing if connection is None else query(connection, *about, **named)
+
     # ---- what stands in it ---------------------------------------------------------------------
 
     def snapshot(
@@ -53,46 +66,37 @@ class Ledger:
     ) -> Snapshot:
         """Everything that is shown of a campaign; what was released and spent as it was after the
         slots that `through` names, by campaign."""
-        with self._database.standing() as connection:
-            if connection is None:
-                return Snapshot()
-            return snapshot_of(connection, scope, campaign, through)
+        return self._read(Snapshot(), snapshot_of, scope, campaign, through)
 
     def campaign(self, scope: str, campaign: str) -> CampaignRecord | None:
-        with self._database.standing() as connection:
-            return None if connection is None else rows.campaign_record(connection, scope, campaign)
+        return self._read(None, rows.campaign_record, scope, campaign)
 
     def spent(self, scope: str, through: Mapping[str, int] | None = None) -> int:
         """Everything that was charged to a scope, in pico-rho; by each campaign up to a slot."""
-        with self._database.reading() as connection:
-            return rows.sum_of(connection, scope, "charge", through=through)
+        return self._read(0, rows.sum_of, scope, "charge", through=through)
 
     def reserved(self, scope: str) -> int:
         """By campaigns that have started, in PICO_RHO."""
-        with self._database.reading() as connection:
-            return rows.sum_of(connection, scope, "campaign")
+        return self._read(0, rows.sum_of, scope, "campaign")
 
     def release(self, scope: str, campaign: str, slot: int) -> str | None:
         """The stored release of a slot, byte for byte."""
-        with self._database.standing() as connection:
-            return (
-                None
-                if connection is None
-                else rows.stored_release(connection, scope, campaign, slot)
-            )
+        return self._read(None, rows.stored_release, scope, campaign, slot)
 
     def releases(self, scope: str, campaign: str) -> list[str]:
         """All stored releases in order."""
-        return [rows.body_of(row) for row in self._slot_rows(scope, campaign, "release")]
+        found = self._read([], rows.slot_rows, scope, campaign, "release")
+        return [rows.body_of(row) for row in found]
 
     def steps(self, scope: str, campaign: str, after: int = 0) -> list[dict[str, Any]]:
         """SECRET: what each slot after one added to the mechanism's state, in order."""
-        found = [rows.content_of(row) for row in self._slot_rows(scope, campaign, "state", after)]
-        for step in found:
+        found = self._read([], rows.slot_rows, scope, campaign, "state", after)
+        steps = [rows.content_of(row) for row in found]
+        for step in steps:
             # Of the entry, not of the step; earlier versions wrote neither.
             step.pop("nonce", None)
             step.pop("format", None)
-        return found
+        return steps
 
     def entries(self, scope: str) -> Iterator[dict[str, Any]]:
         """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
@@ -106,25 +110,18 @@ class Ledger:
 
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
-        with self._database.reading() as connection:
-            return rows.last_slot(connection, scope, campaign)
+        return self._read(0, rows.last_slot, scope, campaign)
 
     def head(self, scope: str) -> Head:
-        with self._database.standing() as connection:
-            return Head(0, "") if connection is None else rows.head_of(connection, scope)
+        return self._read(Head(0, ""), rows.head_of, scope)
 
     def holds(self, scope: str, head: Head) -> bool:
         """Whether this ledger has, at that position, the entry that was its newest once."""
-        wanted = select(entries.c.hash).where(
-            entries.c.scope == scope, entries.c.position == head.position
-        )
-        with self._database.reading() as connection:
-            return connection.execute(wanted).scalar_one_or_none() == head.hash
+        return self._read(None, rows.hash_at, scope, head.position) == head.hash
 
     def mark(self, scope: str) -> Mark | None:
         """What the world may have seen of a scope by now; None if there is no such scope."""
-        with self._database.standing() as connection:
-            return None if connection is None else rows.mark_of(connection, scope)
+        return self._read(None, rows.mark_of, scope)
 
     def sealed(self, scope: str, text: str) -> bool:
         """Whether this ledger once wrote a release, byte for byte, even if it was rolled back
@@ -136,12 +133,6 @@ class Ledger:
         """Whether a release that this ledger once wrote left exactly this secret state."""
         with self._database.reading() as connection:
             return is_committed(release, rows.scope_key(connection, release.scope), secret)
-
-    def _slot_rows(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[Row[Any]]:
-        with self._database.standing() as connection:
-            if connection is None:
-                return []
-            return rows.slot_rows(connection, scope, campaign, kind, after)
 
     # ---- what is added -------------------------------------------------------------------------
 

@@ -142,6 +142,11 @@ def head_of(connection: Connection, scope: str) -> Head:
     return Head(*(connection.execute(newest).one_or_none() or (0, "")))
 
 
+def hash_at(connection: Connection, scope: str, position: int) -> str | None:
+    wanted = select(entries.c.hash).where(entries.c.scope == scope, entries.c.position == position)
+    return connection.execute(wanted).scalar_one_or_none()
+
+
 def sum_of(
     connection: Connection,
     scope: str,
