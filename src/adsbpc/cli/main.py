@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -322,10 +321,9 @@ app.command("move")(service_commands.move)
 
 
 def _start_quickly() -> None:
-    """Much of a short command would go into collecting what libraries leave as they load, into
-    collecting it again at the end, and into a search for plugins of pydantic."""
+    """Much of a short command would go into collecting what libraries leave as they load, and into
+    a search for plugins of pydantic."""
     gc.set_threshold(20_000)
-    atexit.register(gc.freeze)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
