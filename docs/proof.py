@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "charged, drawn and published once": (
         "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
-        "campaign/books.py", "campaign/published.py", "campaign/fits.py",
+        "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
         "campaign/promise.py",
     ),

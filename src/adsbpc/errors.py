@@ -18,7 +18,6 @@ A message gives the name, the value, the rule and the next step.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -138,6 +137,8 @@ class ServiceError(AdsbpcError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean "x"?' when something close is known, else an empty string."""
+    import difflib
+
     close = difflib.get_close_matches(name, list(known), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""
 

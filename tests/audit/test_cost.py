@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from adsbpc.audit.claims import BrokenClaimError
 from adsbpc.audit.cost import costs_by_slot
 from adsbpc.audit.noise_claims import FALSE_ALARM, _fits, _mean_square
-from adsbpc.audit.promised import gram
+from adsbpc.audit.promised_plan import gram
 from adsbpc.privacy import Strategy, cost, square_root, toeplitz
 
 SLOTS, PLACES = 4, 3

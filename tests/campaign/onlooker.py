@@ -46,8 +46,8 @@ class Onlooker:
             if committed
             else 0
         )
-        budget, scope = self.ledger.budgets("acme", "spring")
-        assert budget.spent_pico_rho == scope.spent_pico_rho == charged, "charged twice, or lost"
+        seen = self.ledger.snapshot("acme", "spring")
+        assert seen.campaign_spent == seen.scope_spent == charged, "charged twice, or lost"
         return len(committed)
 
     def marks(self) -> list[dict[str, Any]]:

@@ -106,8 +106,8 @@ def test_parameters_may_be_moved_or_gone_once_the_campaign_has_started(spring: P
         (lambda fit: json.dumps({**fit, "model": "logistic"}), "is a fit of logistic"),
         (lambda fit: json.dumps({**fit, "parameters": {"units": [1]}}), "units has 1 numbers"),
         (lambda fit: json.dumps({**fit, "parameters": {}}), "units has 0 numbers"),
-        (lambda fit: json.dumps({**fit, "full_weight": 0}), "full_weight: Input should be"),
-        (lambda fit: json.dumps({**fit, "values": [2**70]}), "values.0: Input should be"),
+        (lambda fit: json.dumps({**fit, "full_weight": 0}), "full_weight: expected 1 or more"),
+        (lambda fit: json.dumps({**fit, "values": [2**70]}), "values.0: expected less than"),
         (lambda fit: json.dumps({**fit, "comparison": fit["comparison"][1:]}), "every publisher"),
     ],
 )

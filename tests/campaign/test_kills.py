@@ -89,7 +89,7 @@ def test_killed_in_every_state_of_a_release(tmp_path: Path) -> None:
     # Also between the commit and the witness, and between the witness and the file.
     for points in (at_first, later):
         files = {Path(name).name for name, _ in points}
-        assert files >= {"ledger.py", "durable.py", "published.py"}
+        assert files >= {"ledger.py", "durable.py", "release_folder.py"}
         assert len(points) > 8
     assert kill_releases(file, later) == []
     kill_first_releases(tmp_path, at_first)
@@ -99,7 +99,7 @@ def test_killed_in_every_state_of_a_release(tmp_path: Path) -> None:
 def test_killed_at_every_line_of_a_release(tmp_path: Path) -> None:
     file = write_campaign(tmp_path, SLOTS, "1h", witness=WITNESS, conversions_per_slot=2)
     points = lines_of(file, 1)
-    assert {Path(name).name for name, _ in points} >= {"ledger.py", "marks.py", "published.py"}
+    assert {Path(name).name for name, _ in points} >= {"ledger.py", "marks.py", "release_folder.py"}
     assert len(points) > 150
     only_at_first = kill_releases(file, points)
     assert len(only_at_first) > 20

@@ -6,7 +6,15 @@ from fractions import Fraction
 from typing import Any
 
 from adsbpc.ledger import Ledger, Opening
-from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Release, StoredPlan
+from adsbpc.model import (
+    PICO_RHO,
+    Adjacency,
+    Budget,
+    ChargeLine,
+    Guarantee,
+    Release,
+    StoredPlan,
+)
 
 STEP = {"secret": {"up": [7, 12345]}}
 
@@ -57,3 +65,14 @@ def start(ledger: Ledger, *pico_rho: int, **opening: Any) -> tuple[str, bool]:
         1, *(pico_rho or (1,)), scope=opened.guarantee.scope, campaign=opened.campaign
     )
     return ledger.commit(first, STEP, opened)
+
+
+def budgets(ledger: Ledger, campaign: str, scope: str = "acme") -> tuple[Budget, Budget]:
+    """Of a campaign that has started, and of its scope."""
+    found = ledger.snapshot(scope, campaign)
+    assert found.campaign is not None
+    assert found.scope is not None
+    return (
+        Budget(found.campaign.reserved_pico_rho, found.campaign_spent),
+        Budget(found.scope.limit_pico_rho, found.scope_spent),
+    )

@@ -32,7 +32,7 @@ def test_what_a_ledger_has_to_say(tmp_path: Path) -> None:
     ledger.commit(release_of(2, 6), STEP)
     start(ledger, 3, campaign="summer", limit=2)
     assert ledger.mark("another") is None
-    found, record = ledger.mark("acme"), ledger.scope("acme")
+    found, record = ledger.mark("acme"), ledger.snapshot("acme", "spring").scope
     assert found is not None
     assert record is not None
     assert (found.head, found.pico_rho) == (ledger.head("acme"), 5 + 6 + 3)

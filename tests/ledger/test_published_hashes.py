@@ -77,7 +77,11 @@ def test_a_commitment_cannot_be_guessed(tmp_path: Path) -> None:
     """Neither without a key, nor with anything for a key that is published."""
     ledger = Ledger("ledger.sqlite", tmp_path)
     text, _ = ledger.commit(release_of(1, 5), step_of(123), opening_of(), ["plan", 123])
-    release, record, mark = Release.from_text(text), ledger.scope("acme"), ledger.mark("acme")
+    release, record, mark = (
+        Release.from_text(text),
+        ledger.snapshot("acme", "spring").scope,
+        ledger.mark("acme"),
+    )
     assert record is not None
     assert mark is not None
     public = ["", record.identity, mark.head.hash, carried(text).hash, text, mark.to_text()]

@@ -74,7 +74,7 @@ def test_the_largest_eight_are_drawn_and_other_is_grey() -> None:
     drawn = charts.drawn_publishers(MadeUp(tuple(f"p{k}" for k in range(200))).report())
     assert len(drawn) == len({each.colour for each in drawn}) == 8
     few = charts.drawn_publishers(MadeUp().report())
-    assert few[-1] == charts.Drawn("other", "series-other")
+    assert few[-1] == charts.PublisherLine("other", "series-other")
 
 
 def _ticks(start: date = date(2026, 3, 1), count: int = 31, length: str = "1d") -> dict[int, str]:

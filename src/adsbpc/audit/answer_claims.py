@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from adsbpc.audit.claims import Claim, claim, require
-from adsbpc.audit.promised import CONVERSION, Plan
+from adsbpc.audit.promised_plan import CONVERSION, PromisedPlan
 from adsbpc.audit.record import Record, Slot
 
 # Room for rounding: of the answer's standard error, and of the answer.
 _OF_THE_ERROR, _OF_THE_VALUE = 1e-6, 1e-9
 
 
-def answers(record: Record, plan: Plan) -> Claim:
+def answers(record: Record, plan: PromisedPlan) -> Claim:
     def check() -> str:
         slots = record.in_order()
         places = {name: place for place, name in enumerate(plan.publisher_names)}
@@ -51,7 +51,7 @@ def answers(record: Record, plan: Plan) -> Claim:
     return claim("answers", "published sums over slots against the noisy values", check)
 
 
-def _estimates(slots: Sequence[Slot], plan: Plan) -> list[list[float]]:
+def _estimates(slots: Sequence[Slot], plan: PromisedPlan) -> list[list[float]]:
     """By publisher and slot, in grid units."""
     if not plan.is_personal:
         return [

@@ -14,7 +14,7 @@ from adsbpc.audit import ledger_claims, noise_claims
 from adsbpc.audit.answer_claims import answers
 from adsbpc.audit.book_claims import BookAudit, Told
 from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
-from adsbpc.audit.promised import Plan, plan_of
+from adsbpc.audit.promised_plan import PromisedPlan, plan_of
 from adsbpc.audit.record import Record, read_record
 from adsbpc.engines import open_engine
 from adsbpc.ledger import Ledger
@@ -60,7 +60,7 @@ def _nothing(record: Record) -> str:
     return "the campaign has not started: nothing of it was charged or released"
 
 
-def _released(record: Record, plan: Plan) -> list[Claim]:
+def _released(record: Record, plan: PromisedPlan) -> list[Claim]:
     """What holds under either mechanism."""
     found = [
         ledger_claims.planned(record, plan),
@@ -73,7 +73,7 @@ def _released(record: Record, plan: Plan) -> list[Claim]:
 
 def _personal_budgets(
     record: Record,
-    plan: Plan,
+    plan: PromisedPlan,
     folder: Path,
     engine_options: Mapping[str, str | int | bool] | None,
     told: Told,
@@ -93,7 +93,7 @@ def _personal_budgets(
     ]
 
 
-def _adsbpc(record: Record, plan: Plan) -> list[Claim]:
+def _adsbpc(record: Record, plan: PromisedPlan) -> list[Claim]:
     def no_books() -> str:
         named = [number for number, slot in record.slots.items() if "books" in slot.step]
         require(not named, f"the ledger names books for slots {named}, and adsbpc keeps none")

@@ -10,9 +10,9 @@ from pathlib import Path
 from adsbpc.audit.book_files import BookFiles
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, claims, listed, require
 from adsbpc.audit.cost import costs_by_slot
-from adsbpc.audit.promised import Plan
+from adsbpc.audit.promised_plan import PromisedPlan
 from adsbpc.audit.record import Record
-from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, Part, Recount
+from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, PeopleRange, Recount
 from adsbpc.engines import Engine
 
 # Called with how many steps are done, and how many there are as far as is known.
@@ -39,7 +39,7 @@ class BookAudit:
     who were new on each slot, once the slots were gone through."""
 
     def __init__(
-        self, record: Record, plan: Plan, folder: Path, engine: Engine, told: Told
+        self, record: Record, plan: PromisedPlan, folder: Path, engine: Engine, told: Told
     ) -> None:
         self.newcomers: list[int] | None = None
         self._record, self._plan, self._engine = record, plan, engine
@@ -160,15 +160,15 @@ def _judged(problems: list[str], figures: str) -> str | BrokenClaimError:
     return BrokenClaimError(listed(problems)) if problems else figures
 
 
-def _share(parts: list[Part], limits: list[int]) -> str:
+def _share(parts: list[PeopleRange], limits: list[int]) -> str:
     return f"{100 * max(part.largest for part in parts) / limits[-1]:.4g}%"
 
 
-def _count(parts: list[Part], fault: str) -> int:
+def _count(parts: list[PeopleRange], fault: str) -> int:
     return sum(part.faults.get(fault, 0) for part in parts)
 
 
-def _problems_of_people(parts: list[Part]) -> list[str]:
+def _problems_of_people(parts: list[PeopleRange]) -> list[str]:
     counted = {
         "pairs of rows for the same person, slot and publisher": _count(parts, "repeated"),
         "numbers without one name": _count(parts, "nameless"),
@@ -178,7 +178,7 @@ def _problems_of_people(parts: list[Part]) -> list[str]:
     return [f"{count:,} {what}" for what, count in counted.items() if count]
 
 
-def _problems_of_costs(parts: list[Part]) -> list[str]:
+def _problems_of_costs(parts: list[PeopleRange]) -> list[str]:
     count = _count(parts, "above")
     if not count:
         return []
@@ -189,7 +189,7 @@ def _problems_of_costs(parts: list[Part]) -> list[str]:
     ]
 
 
-def _problems_of_accounts(parts: list[Part]) -> list[str]:
+def _problems_of_accounts(parts: list[PeopleRange]) -> list[str]:
     problems = []
     if count := _count(parts, "other account"):
         number, told, cost = _example(parts, "other account")
@@ -206,5 +206,5 @@ def _problems_of_accounts(parts: list[Part]) -> list[str]:
     return problems
 
 
-def _example(parts: list[Part], fault: str) -> tuple[int, ...]:
+def _example(parts: list[PeopleRange], fault: str) -> tuple[int, ...]:
     return next(part.examples[fault] for part in parts if fault in part.examples)

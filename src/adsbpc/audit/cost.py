@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from adsbpc.audit.promised import Rows
+from adsbpc.audit.promised_plan import Rows
 
 
 def shifts(rows: Rows, moves: Mapping[int, int]) -> list[int]:

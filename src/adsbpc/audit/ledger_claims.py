@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from adsbpc.audit.claims import Claim, claim, listed, require
-from adsbpc.audit.promised import (
+from adsbpc.audit.promised_plan import (
     FIT,
     HISTOGRAM,
     MEASUREMENT,
@@ -14,7 +14,7 @@ from adsbpc.audit.promised import (
     QUANTILE,
     SOURCE,
     SPARSE_VECTOR,
-    Plan,
+    PromisedPlan,
 )
 from adsbpc.audit.record import Record
 
@@ -52,7 +52,7 @@ def budgets(record: Record) -> Claim:
     return claim("budgets", checked, check)
 
 
-def planned(record: Record, plan: Plan) -> Claim:
+def planned(record: Record, plan: PromisedPlan) -> Claim:
     """The plan is one that can keep the promise, and every slot ran by it."""
 
     def check() -> str:
@@ -79,7 +79,7 @@ def planned(record: Record, plan: Plan) -> Claim:
     return claim("plan", f"the split of rho, the budgets of {plan.slots:,} slots{strategy}", check)
 
 
-def _check_strategy(plan: Plan) -> None:
+def _check_strategy(plan: PromisedPlan) -> None:
     """Entries >= 0 make B^T B >= 0, so that costs only grow, and replacing a person costs at most
     twice as much as adding one."""
     require(len(plan.rows) == plan.slots, f"{len(plan.rows)} rows of the strategy for {plan.slots}")
@@ -92,7 +92,7 @@ def _check_strategy(plan: Plan) -> None:
         )
 
 
-def charges(record: Record, plan: Plan) -> Claim:
+def charges(record: Record, plan: PromisedPlan) -> Claim:
     """The ledger charged what the releases say and the plan allots."""
 
     def check() -> str:
@@ -120,7 +120,7 @@ def charges(record: Record, plan: Plan) -> Claim:
     return claim("charges", checked, check)
 
 
-def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: Plan) -> None:
+def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: PromisedPlan) -> None:
     """Every look at people is charged in the slot that it is made in."""
     require(
         (HISTOGRAM in charged) == histogram,
@@ -136,7 +136,7 @@ def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: Pl
         )
 
 
-def releases(record: Record, plan: Plan) -> Claim:
+def releases(record: Record, plan: PromisedPlan) -> Claim:
     def check() -> str:
         columns = plan.publishers + (1 if plan.is_personal else 0)
         for number, slot in enumerate(record.in_order(), start=1):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import log, sqrt
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
-from adsbpc.audit.promised import (
+from adsbpc.audit.promised_plan import (
     CONVERSION,
     FIT,
     FIT_NORM,
@@ -18,7 +18,7 @@ from adsbpc.audit.promised import (
     MEASUREMENT,
     ONE,
     PICO,
-    Plan,
+    PromisedPlan,
 )
 from adsbpc.audit.record import Record
 
@@ -26,7 +26,7 @@ from adsbpc.audit.record import Record
 FALSE_ALARM = 1e-9
 
 
-def scale_of_rows(record: Record, plan: Plan) -> Claim:
+def scale_of_rows(record: Record, plan: PromisedPlan) -> Claim:
     """Personal budgets: one scale S for all rows, with limit / (2 S^2) <= rho."""
 
     def check() -> str:
@@ -41,7 +41,7 @@ def scale_of_rows(record: Record, plan: Plan) -> Claim:
     return claim("noise scale", f"{len(record.slots):,} slots, in exact fractions", check)
 
 
-def scales_by_bound(record: Record, plan: Plan) -> Claim:
+def scales_by_bound(record: Record, plan: PromisedPlan) -> Claim:
     """AdsBPC: a person adds at most the bound to a slot, so moves its totals by at most the bound,
     or by sqrt(2) times the bound if replaced by one at another publisher."""
 
@@ -71,7 +71,7 @@ def scales_by_bound(record: Record, plan: Plan) -> Claim:
     return claim("noise scale", f"{len(record.slots):,} slots, in exact fractions", check)
 
 
-def fit(record: Record, plan: Plan) -> Claim:
+def fit(record: Record, plan: PromisedPlan) -> Claim:
     """Counts of a fit: one person's vector has a norm of at most 2^20."""
 
     def check() -> str:
@@ -96,7 +96,7 @@ def _cost(squared: int, scale: float) -> Fraction:
     return Fraction(squared) / (2 * Fraction(scale) ** 2)
 
 
-def multipliers(record: Record, plan: Plan) -> Claim:
+def multipliers(record: Record, plan: PromisedPlan) -> Claim:
     """Multipliers follow from what is public: an allowance of a conversions means the multiplier m
     under which a person with a norm of a costs the budget, m a 2^10 720720 = sqrt(19/20 2^88)."""
 
@@ -118,7 +118,7 @@ def multipliers(record: Record, plan: Plan) -> Claim:
     return claim("multipliers", f"{len(record.slots):,} slots against public allowances", check)
 
 
-def histograms(record: Record, plan: Plan, newcomers: Sequence[int] | None) -> Claim:
+def histograms(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | None) -> Claim:
     """A histogram has everybody so far in one bin, so it adds up to their number, but for the noise
     that its charge pays for. `newcomers` counts the people in the books by slot."""
 
@@ -143,7 +143,7 @@ def histograms(record: Record, plan: Plan, newcomers: Sequence[int] | None) -> C
     return claim("histograms", checked, check)
 
 
-def noise(record: Record, plan: Plan) -> Claim:
+def noise(record: Record, plan: PromisedPlan) -> Claim:
     """What was published is, row by row, the exact sums and noise of the scale."""
 
     def check() -> str:

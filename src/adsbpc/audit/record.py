@@ -97,7 +97,7 @@ def read_record(ledger: Ledger, scope: str, campaign: str) -> Record:
     """Follow the chain of a scope from its first entry to the last."""
     record, seen = Record(campaign), set()
     try:
-        for row in ledger.entries(scope) if ledger.exists() else ():
+        for row in ledger.entries(scope):
             record.entries += 1
             _follow(record, row)
             key = (row["kind"], row["campaign"], row["slot"], row["part"])

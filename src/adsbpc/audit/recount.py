@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from adsbpc.audit.book_files import BookRows
-from adsbpc.audit.promised import PLACES, Rows, gram
+from adsbpc.audit.promised_plan import PLACES, Rows, gram
 from adsbpc.engines import Engine, Relation
 
 # People are gone through in parts of about this many rows, so that memory stays low.
@@ -36,7 +36,7 @@ class SlotSums:
 
 
 @dataclass(frozen=True)
-class Part:
+class PeopleRange:
     """People with numbers in a range, and how many were followed through slots; `largest` is what
     the largest of them cost. `faults` counts what must not be, with a first example of each."""
 
@@ -164,7 +164,7 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
         edges = [least + (most + 1 - least) * k // count for k in range(1, count)]
         return list(zip([None, *edges], [*edges, None], strict=True))
 
-    def part(self, first: int | None, end: int | None) -> Part:
+    def part(self, first: int | None, end: int | None) -> PeopleRange:
         """Count everybody with a number from `first` to before `end`."""
         engine = self._engine
         within = _within("cell", first, end)
@@ -187,7 +187,7 @@ FROM {self._people}""",
             if count:
                 faults[fault] = count
                 examples[fault] = engine.rows(fault, f"{sql} ORDER BY 1 LIMIT 1")[0]
-        return Part(people, followed, int(largest), faults, examples)
+        return PeopleRange(people, followed, int(largest), faults, examples)
 
     def _faults(self, first: int | None, end: int | None) -> dict[str, str]:
         """Queries that find nothing if the books of the part are as they should be."""

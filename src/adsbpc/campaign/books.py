@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 from uuid import uuid4
 
-from adsbpc.campaign.published import folder_name
+from adsbpc.campaign.release_folder import folder_name
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
 from adsbpc.durable import sync_folder

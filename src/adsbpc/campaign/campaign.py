@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from adsbpc.campaign.promise import check_promise, promise_of
-from adsbpc.campaign.published import Published
+from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
-from adsbpc.ledger import Ledger, Verification
-from adsbpc.mechanisms import guarantee_of, privacy_of
+from adsbpc.ledger import Ledger, Snapshot, Verification
+from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
+from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
-from adsbpc.privacy import epsilon_of, exact_rho
 from adsbpc.report.tabular import Tabular
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
@@ -53,19 +53,11 @@ class Status(Tabular):
     ledger: str
 
     def columns(self) -> dict[str, list[Any]]:
-        return {
-            "released": [self.released],
-            "slots": [self.slots],
-            "over": [self.over],
-            "spent": [float(self.campaign_budget.spent)],
-            "left": [float(self.campaign_budget.left)],
-            "scope_limit": [float(self.scope_budget.limit)],
-            "scope_spent": [float(self.scope_budget.spent)],
-            "scope_left": [float(self.scope_budget.left)],
-            "bound": [self.bound],
-            "allowance": [self.allowance],
-            "ledger": [self.ledger],
-        }
+        found: dict[str, list[Any]] = {}
+        for name, value in {**self.to_object(), "ledger": self.ledger}.items():
+            parts = value.items() if isinstance(value, dict) else [("", value)]
+            found |= {f"{name}_{part}".rstrip("_"): [figure] for part, figure in parts}
+        return found
 
     def to_object(self) -> dict[str, Any]:
         """For machines, wherever the ledger is."""
@@ -75,11 +67,7 @@ class Status(Tabular):
             "over": self.over,
             "spent": float(self.campaign_budget.spent),
             "left": float(self.campaign_budget.left),
-            "scope": {
-                "limit": float(self.scope_budget.limit),
-                "spent": float(self.scope_budget.spent),
-                "left": float(self.scope_budget.left),
-            },
+            "scope": self.scope_budget.to_object(),
             "bound": self.bound,
             "allowance": self.allowance,
         }
@@ -108,11 +96,7 @@ class Campaign:
     @property
     def promise(self) -> Promise:
         """What is promised, with the limit that the ledger has for the scope."""
-        guarantee, delta = guarantee_of(self.spec), privacy_of(self.spec).delta
-        limit = self._budgets()[1].limit
-        return Promise(
-            guarantee, epsilon_of(guarantee.rho, delta), delta, limit, epsilon_of(limit, delta)
-        )
+        return promise_with(self.spec, self._budgets(self._ledger.snapshot(*self._key))[1].limit)
 
     def plan(self, bound: float | None = None) -> Plan:
         """The promise, the split of the budget and the expected errors, before any data. A bound,
@@ -239,12 +223,13 @@ class Campaign:
     def status(self, through: Mapping[str, int] | None = None) -> Status:
         """How far the campaign is and what it has spent; as of the slots that `through` names, by
         campaign of the scope, as if nothing after them were released."""
-        releases = self._releases(through)
+        seen = self._snapshot(through)
+        releases = self._releases(seen)
         return Status(
             len(releases),
             self.spec.campaign.slots,
             self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
-            *self._budgets(through),
+            *self._budgets(seen),
             releases[-1].bound if releases else None,
             releases[-1].allowance if releases else None,
             self._ledger.where,
@@ -254,20 +239,16 @@ class Campaign:
         """Whether any entry of the scope's ledger, or any published file, was changed."""
         from adsbpc.campaign.books import BookFolder
 
-        ledger, (scope, name) = self._ledger, self._key
-        published = Published(self.spec, ledger)
-        found = Verification(0, "", None)
+        ledger, found = self._ledger, Verification(0, "", None)
+        published = ReleaseFolder(self.spec, ledger)
         try:
-            if ledger.exists():
-                found = ledger.verify(scope)
+            found = ledger.verify(self.spec.campaign.scope)
             if found.problem is None:
-                published.check()
-                problem = published.problem(ledger.releases(scope, name) if found.entries else [])
-                if problem is None and found.entries:
-                    problem = BookFolder(self.spec).problem(ledger.steps(scope, name))
-                found = Verification(found.entries, found.head, problem)
+                published.verify()
+                problem = BookFolder(self.spec).problem(ledger.steps(*self._key))
+                found = replace(found, problem=problem)
         except LedgerError as error:
-            return Verification(found.entries, found.head, str(error))
+            return replace(found, problem=str(error))
         return found
 
     def audit(self, told: Callable[[int, int], None] = lambda done, total: None) -> Findings:
@@ -281,7 +262,7 @@ class Campaign:
         # The books are files; a database of events is not needed for them.
         options.pop("database", None)
         subject = Subject(
-            ledger, *self._key, Published(spec, ledger).folder, BookFolder(spec).folder
+            ledger, *self._key, ReleaseFolder(spec, ledger).folder, BookFolder(spec).folder
         )
         return audit(subject, options, told)
 
@@ -295,46 +276,44 @@ class Campaign:
         `through` as for the status."""
         from adsbpc.report import Report
 
-        releases, budgets = self._releases(through), self._budgets(through)
-        return Report(self.spec, releases, self.promise, *budgets, level, adjusted)
+        seen = self._snapshot(through)
+        releases, (own, scope) = self._releases(seen), self._budgets(seen)
+        promise = promise_with(self.spec, scope.limit)
+        return Report(self.spec, releases, promise, own, scope, level, adjusted)
 
     @property
     def _key(self) -> tuple[str, str]:
         return self.spec.campaign.scope, self.spec.campaign.name
 
-    @property
+    @cached_property
     def _ledger(self) -> Ledger:
         return Ledger(self.spec.ledger.location, self.spec.directory)
 
-    def _releases(self, through: Mapping[str, int] | None = None) -> tuple[Release, ...]:
-        """What was released, held to the promise under which it was."""
-        ledger, published = self._ledger, Published(self.spec, self._ledger)
-        published.check()
-        record = ledger.campaign(*self._key) if ledger.exists() else None
-        if record is None:
-            return ()
-        check_promise(record.promise, promise_of(self.spec), self.spec.campaign.name)
-        published.mark()
-        texts = ledger.releases(*self._key)
-        if through is not None:
-            texts = texts[: through[self.spec.campaign.name]]
+    def _snapshot(self, through: Mapping[str, int] | None) -> Snapshot:
+        """The ledger, held to what was published, and the file to the promise that it started
+        with. How far it is, is noted: something of it will be shown."""
+        published = ReleaseFolder(self.spec, self._ledger)
+        found = published.snapshot(through)
+        if found.campaign is not None:
+            check_promise(found.campaign.promise, promise_of(self.spec), self.spec.campaign.name)
+            published.mark(found.mark)
+        return found
+
+    def _releases(self, seen: Snapshot) -> tuple[Release, ...]:
         try:
-            return tuple(Release.from_text(text) for text in texts)
+            return tuple(Release.from_text(text) for text in seen.releases)
         except ValueError as error:
             raise LedgerError(
-                f"ledger {ledger.where}: a stored release cannot be read ({error}). "
-                "Run adsbpc status --verify"
+                f"ledger {self._ledger.where}: a stored release cannot be read "
+                f"({cause_of(error)}). Run adsbpc status --verify"
             ) from None
 
-    def _budgets(self, through: Mapping[str, int] | None = None) -> tuple[Budget, Budget]:
-        """The campaign's and the scope's; before the campaign starts, as they would be."""
-        ledger, (scope, name) = self._ledger, self._key
-        exists = ledger.exists()
-        if exists and ledger.campaign(scope, name) is not None:
-            return ledger.budgets(scope, name, through)
+    def _budgets(self, seen: Snapshot) -> tuple[Budget, Budget]:
+        """The campaign's and the scope's; before they start, as they would be."""
         own = int(guarantee_of(self.spec).rho * PICO_RHO)
-        record = ledger.scope(scope) if exists else None
-        if record is not None:
-            return Budget(own, 0), Budget(record.limit_pico_rho, ledger.spent(scope, through))
-        limit = privacy_of(self.spec).scope_rho
-        return Budget(own, 0), Budget(own if limit is None else int(exact_rho(limit) * PICO_RHO), 0)
+        limit = scope_limit_of(self.spec)
+        shared = own if limit is None else int(limit * PICO_RHO)
+        return (
+            Budget(seen.campaign.reserved_pico_rho if seen.campaign else own, seen.campaign_spent),
+            Budget(seen.scope.limit_pico_rho if seen.scope else shared, seen.scope_spent),
+        )

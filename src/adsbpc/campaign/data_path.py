@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adsbpc.attribution import credits_of, journeys_of
 from adsbpc.campaign import books as book_folder
-from adsbpc.campaign import published
+from adsbpc.campaign import release_folder
 from adsbpc.campaign.declared_fits import declared_files
 from adsbpc.campaign.fits import model_at
 from adsbpc.contributions import (
@@ -112,7 +112,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         kept.add((spec.directory / spec.ledger.witness).resolve())
     ledger = (spec.directory / spec.ledger.location).resolve()
     kept_folders = [
-        (spec.directory / folder).resolve() for folder in (published.FOLDER, book_folder.FOLDER)
+        (spec.directory / folder).resolve()
+        for folder in (release_folder.FOLDER, book_folder.FOLDER)
     ]
     for position, target in enumerate(targets):
         if not target.parent.is_dir():

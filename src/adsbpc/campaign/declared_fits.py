@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from adsbpc.attribution import fitted_model
 from adsbpc.errors import LedgerError, SpecError
 from adsbpc.model import CampaignSpec, Fit, Release
-from adsbpc.model.toml import brief
+from adsbpc.model.rules import cause_of
 
 
 def declared_fit(spec: CampaignSpec) -> Fit | None:
@@ -70,7 +68,7 @@ def _from_file(path: Path, where: str) -> Fit:
         return Fit.from_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SpecError(
-            f"{where}: cannot be read as parameters ({_cause(error)}). Write the file with "
+            f"{where}: cannot be read as parameters ({cause_of(error)}). Write the file with "
             "adsbpc fit"
         ) from None
 
@@ -81,7 +79,7 @@ def _from_folder(folder: Path, where: str) -> Fit:
         fits = [release.fit for release in map(Release.from_text, texts) if release.fit]
     except (OSError, ValueError) as error:
         raise SpecError(
-            f"{where}: holds a release that cannot be read ({_cause(error)}). Give the folder of "
+            f"{where}: holds a release that cannot be read ({cause_of(error)}). Give the folder of "
             "an earlier campaign's releases"
         ) from None
     if not fits:
@@ -90,9 +88,3 @@ def _from_folder(folder: Path, where: str) -> Fit:
             "that made one"
         )
     return fits[-1]
-
-
-def _cause(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return brief(error.errors()[0])
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -106,14 +106,14 @@ def known_fit(spec: CampaignSpec, ledger: Ledger) -> Fit | None:
     fit = spec.attribution.fit
     if fit is None:
         return None
-    exists, key = ledger.exists(), (spec.campaign.scope, spec.campaign.name)
+    key = spec.campaign.scope, spec.campaign.name
     if fit.slots is None:
-        record = ledger.campaign(*key) if exists else None
+        record = ledger.campaign(*key)
         if record is None:
             return declared_fit(spec)
         found = None if record.plan.fit is None else Fit.from_text(record.plan.fit)
     else:
-        text = ledger.release(*key, fit.slots) if exists else None
+        text = ledger.release(*key, fit.slots)
         if text is None:
             return None
         found = Release.from_text(text).fit

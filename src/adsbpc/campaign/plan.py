@@ -14,15 +14,15 @@ from adsbpc.mechanisms import (
     fit_rho,
     guarantee_of,
     privacy_of,
+    promise_with,
     rho_for_targets,
+    scope_limit_of,
     split_of,
 )
 from adsbpc.model import CampaignSpec, Promise
 from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
 from adsbpc.privacy import (
     COUNT_UNITS,
-    epsilon_of,
-    exact_rho,
     full_weight,
     gaussian_scale,
     weighed_squared,
@@ -106,14 +106,10 @@ class Plan(Tabular):
             "bounds": self.bounds,
             "bound": self.bound,
             "publishers": list(self.publishers),
-            "queries": [
-                {"slot": row.slot, "query": row.query, "standard_error": row.standard_error}
-                for row in self.queries
-            ],
+            "queries": [asdict(row) for row in self.queries],
             "fit": None if self.fit is None else {**asdict(self.fit), "rho": float(self.fit.rho)},
             "further_models": [
-                {"model": each.model, "rho": float(each.rho), "shares": each.shares}
-                for each in self.further_models
+                {**asdict(each), "rho": float(each.rho)} for each in self.further_models
             ],
         }
 
@@ -124,25 +120,14 @@ class Plan(Tabular):
 def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     """Plan a campaign; a bound or allowance that the campaign file fixes goes before the one asked
     for."""
-    privacy = privacy_of(spec)
     check_fit(spec)
     declared_fit(spec)
     mechanism = plan_anew(spec)
     fit = _planned_fit(spec)
     limit = mechanism.limit()
     bound = limit.fixed or bound or limit.usual
-    guarantee = guarantee_of(spec)
-    scope_rho = guarantee.rho
-    if privacy.scope_rho is not None:
-        scope_rho = exact_rho(privacy.scope_rho)
     return Plan(
-        Promise(
-            guarantee,
-            epsilon_of(guarantee.rho, privacy.delta),
-            privacy.delta,
-            scope_rho,
-            epsilon_of(scope_rho, privacy.delta),
-        ),
+        promise_with(spec, scope_limit_of(spec) or guarantee_of(spec).rho),
         mechanism.name,
         split_of(spec),
         limit.found,

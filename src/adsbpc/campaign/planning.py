@@ -5,6 +5,7 @@ from __future__ import annotations
 from adsbpc.errors import SpecError
 from adsbpc.mechanisms import Mechanism, plan_mechanism, privacy_of
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.model.rules import cause_of
 
 
 def plan_anew(spec: CampaignSpec) -> Mechanism:
@@ -23,7 +24,7 @@ def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
     except (OSError, ValueError) as error:
         raise SpecError(
             f"[privacy.personal_budget] previous = {name!r}: holds a release that cannot be read "
-            f"({error}). Name a folder below adsbpc-releases"
+            f"({cause_of(error)}). Name a folder below adsbpc-releases"
         ) from None
     if not found:
         raise SpecError(

@@ -12,6 +12,7 @@ from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.rules import cause_of
 from adsbpc.model.spec import CampaignSection
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -57,8 +58,8 @@ def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -
         before = _flat(started)
     except (ValidationError, AttributeError, KeyError) as error:
         raise LedgerError(
-            f"campaign {campaign!r}: what it promised cannot be read ({error}). If a newer adsbpc "
-            "started it, upgrade; otherwise run adsbpc status --verify"
+            f"campaign {campaign!r}: what it promised cannot be read ({cause_of(error)}). If a "
+            "newer adsbpc started it, upgrade; otherwise run adsbpc status --verify"
         ) from None
     after = _flat(now)
     changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]

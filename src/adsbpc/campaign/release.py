@@ -20,20 +20,14 @@ from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import check_promise, promise_of
-from adsbpc.campaign.published import Published
+from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
-from adsbpc.mechanisms import (
-    Mechanism,
-    State,
-    guarantee_of,
-    plan_mechanism,
-    privacy_of,
-)
+from adsbpc.mechanisms import Mechanism, State, guarantee_of, plan_mechanism, scope_limit_of
 from adsbpc.model import CampaignSpec, Charge, ChargeLine, Drawn, Fit, Release
-from adsbpc.privacy import Randomness, exact_rho
+from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
 
 
@@ -106,7 +100,7 @@ class Running:
 
     spec: CampaignSpec
     ledger: Ledger
-    published: Published
+    published: ReleaseFolder
     mechanism: Mechanism
     opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -123,8 +117,7 @@ class Running:
 
     def state(self) -> State:
         """SECRET: the mechanism's state after everything that was committed, by anybody."""
-        if self.ledger.exists():
-            self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
+        self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
         try:
             return self.mechanism.resume(self.steps)
         except (KeyError, TypeError, ValueError) as error:
@@ -137,20 +130,15 @@ class Running:
 def start(spec: CampaignSpec, ledger: Ledger) -> Running:
     """Hold the ledger to what was published, and the file to what the ledger says of the campaign;
     plan a campaign that is new."""
-    published = Published(spec, ledger)
+    published = ReleaseFolder(spec, ledger)
     published.check()
     return take_up(spec, ledger, published)
 
 
-def take_up(spec: CampaignSpec, ledger: Ledger, published: Published) -> Running:
+def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Running:
     """The same from a ledger that may be behind what was published."""
-    guarantee, limit = guarantee_of(spec), privacy_of(spec).scope_rho
-    scope_limit = None if limit is None else exact_rho(limit)
-    record = None
-    if ledger.exists():
-        ledger.check_chain(guarantee.scope)
-        ledger.check_terms(guarantee, scope_limit)
-        record = ledger.campaign(guarantee.scope, spec.campaign.name)
+    guarantee, scope_limit = guarantee_of(spec), scope_limit_of(spec)
+    record = ledger.started(guarantee, spec.campaign.name, scope_limit)
     if record is not None:
         check_promise(record.promise, promise_of(spec), spec.campaign.name)
         if record.plan.fit is not None:
@@ -174,7 +162,7 @@ def release_slot(
     # 1. If the slot is committed, return what was stored: never draw again.
     state = running.state()
     # Asked for after the state: whoever commits the slot in between is seen here.
-    stored = ledger.release(*running.key, slot) if ledger.exists() else None
+    stored = ledger.release(*running.key, slot)
     if stored is not None:
         published.publish(slot, stored)
         return Released(stored, replayed=True)

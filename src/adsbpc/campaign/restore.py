@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from adsbpc.campaign.data_path import Attributed, attribute
-from adsbpc.campaign.published import Published, named_slots, release_files, text_of
 from adsbpc.campaign.release import Released, Releases, Running, SlotRows, take_up
+from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_files, text_of
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import State
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.model.rules import cause_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def restore(
     spec: CampaignSpec, ledger: Ledger, folder: Path | None, engine: Callable[[], Engine]
 ) -> Restored:
     """Take the releases of the slots that the ledger lacks from a folder, in order."""
-    published = Published(spec, ledger)
+    published = ReleaseFolder(spec, ledger)
     folder = published.folder if folder is None else folder
     if ledger.mark(spec.campaign.scope) is None:
         raise LedgerError(
@@ -93,9 +94,8 @@ def _check(running: Running, file: Path, slot: int, text: str, hashes: set[str])
     try:
         release = Release.from_text(text)
     except ValueError as error:
-        cause = str(error).splitlines()[0]
         raise LedgerError(
-            f"{file}: is not a release ({cause}). Hand back the file that was published"
+            f"{file}: is not a release ({cause_of(error)}). Hand back the file that was published"
         ) from None
     found, expected = (release.scope, release.campaign, release.slot), (*running.key, slot)
     if found != expected:

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from adsbpc.audit import Claim, Findings
 from adsbpc.campaign import Campaign
-from adsbpc.cli.console import notes, results, stoppable
+from adsbpc.cli.console import progress_bar, results, stoppable
 
 _EXACT = "Figures are exact, without any noise: for auditors, not for publication."
 
 
 def run(file: Path, as_json: bool) -> None:
     campaign = Campaign.load(file)
-    found = audited(campaign)
+    found = findings_of(campaign)
     if as_json:
         print(json.dumps(found.to_object()))
     else:
@@ -28,7 +28,7 @@ def run(file: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def audited(campaign: Campaign) -> Findings:
+def findings_of(campaign: Campaign) -> Findings:
     """The findings, with a bar while the books are gone through."""
     with stoppable("Stopped. An audit changes nothing."), _progress() as told:
         return campaign.audit(told)
@@ -36,12 +36,9 @@ def audited(campaign: Campaign) -> Findings:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    shown_on = notes()
     title = TextColumn("Auditing the books")
-    columns = (title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
-    # Nothing is drawn where nobody looks, or where there are no books.
-    hidden = not shown_on.is_terminal
-    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
+    with progress_bar(title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn()) as shown:
+        # Nothing is drawn where there are no books.
         task = shown.add_task("steps", total=None, visible=False)
         yield lambda done, total: shown.update(task, completed=done, total=total, visible=True)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 # What a shell reports for a program that was stopped with Ctrl-C.
 _STOPPED = 130
@@ -31,6 +35,19 @@ def stoppable(
     except KeyboardInterrupt:
         notes().print(said)
         raise typer.Exit(_STOPPED) from None
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """Nothing is drawn where nobody looks."""
+    from rich.progress import Progress
+
+    shown_on = notes()
+    return Progress(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
+
+
+def named_run(slots: Sequence[int]) -> str:
+    """'slot 3', 'slots 3 to 5'."""
+    return f"slot {slots[0]}" if len(slots) == 1 else f"slots {slots[0]} to {slots[-1]}"
 
 
 def counted(number: int, thing: str) -> str:

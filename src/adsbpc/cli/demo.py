@@ -35,7 +35,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     made = made_up(directory, users, slots, model, seed)
     campaign = Campaign.load(made.spec)
     released = []
-    with stoppable(), progress(notes(), slots) as advance:
+    with stoppable(), progress(slots) as advance:
         for one in campaign.releasing():
             released.append(one)
             advance(one)
@@ -58,7 +58,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     out = results()
     out.print(report.table(truth))
     out.print(_promise(report, released))
-    out.print(budget_line(campaign.status()))
+    out.print(budget_line(report.campaign_budget))
     out.print(
         f"{made.impressions:,} impressions and {made.conversions:,} conversions of made-up people, "
         "so the truth may be shown."

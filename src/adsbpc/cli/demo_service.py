@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adsbpc.cli.console import notes, stoppable
+from adsbpc.cli.console import stoppable
 from adsbpc.cli.demo import made_up
 from adsbpc.cli.release import progress
 from adsbpc.client import Client
@@ -108,7 +108,7 @@ def _play(
     impressions = _Journal(directory / "impressions.parquet")
     conversions = _Journal(directory / "conversions.parquet")
     shown = 0
-    with progress(notes(), campaign["slots"]) as advance:
+    with progress(campaign["slots"]) as advance:
         while shown < campaign["slots"]:
             now = clock.now()
             for publisher, rows in impressions.until(now, "publisher_id"):

@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adsbpc.cli.console import notes, results, stoppable
+from adsbpc.cli.console import notes, progress_bar, results, stoppable
 from adsbpc.errors import SpecError
 from adsbpc.lab.catalogue import MECHANISMS, REMARKS, mechanism_named
 from adsbpc.lab.datasets import DATASETS
@@ -234,13 +234,7 @@ def _optimality_table(rows: list[dict[str, Any]]) -> Table:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    shown_on = notes()
     columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn())
-    hidden = not shown_on.is_terminal
-    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
+    with progress_bar(*columns) as shown:
         task = shown.add_task(what, total=total)
-
-        def advance(done: int, of: int) -> None:
-            shown.update(task, completed=done, total=of)
-
-        yield advance
+        yield lambda done, of: shown.update(task, completed=done, total=of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import typer
 from adsbpc import __version__
 from adsbpc.cli import service_commands
 from adsbpc.cli.lab_commands import lab
+from adsbpc.cli.service_commands import AsJson
 from adsbpc.errors import AdsbpcError
 
 app = typer.Typer(
@@ -24,7 +27,6 @@ app = typer.Typer(
 app.add_typer(lab, name="lab")
 app.add_typer(service_commands.keys, name="keys")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]
 
 
@@ -319,8 +321,23 @@ app.command("serve")(service_commands.serve)
 app.command("move")(service_commands.move)
 
 
+def _start_quickly() -> None:
+    """Much of a short command would go into collecting what libraries leave as they load, into
+    collecting it again at the end, and into a search for plugins of pydantic."""
+    gc.set_threshold(20_000)
+    atexit.register(_leave_quickly)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+
+
+def _leave_quickly() -> None:
+    # DuckDB complains on stderr about whatever is not collected.
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+
+
 def main() -> None:
     """Run the program; errors go to stderr and set the exit code: 1 refused, 2 bad usage."""
+    _start_quickly()
     try:
         app()
     except AdsbpcError as error:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,7 +16,7 @@ from rich.progress import (
 )
 
 from adsbpc.campaign import Campaign, Released
-from adsbpc.cli.console import counted, notes, results, stoppable
+from adsbpc.cli.console import counted, named_run, notes, progress_bar, results, stoppable
 from adsbpc.cli.quarantine import as_objects, note_quarantine
 from adsbpc.cli.status import budget_line
 
@@ -29,7 +28,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
         return
     wanted = campaign.due(slot, through)
     done = []
-    with stoppable(), progress(notes(), len(wanted)) as advance:
+    with stoppable(), progress(len(wanted)) as advance:
         for released in campaign.releasing(slot, through):
             done.append(released)
             advance(released)
@@ -42,14 +41,14 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
         ends_at = campaign.spec.grid.bounds_text(1)[1]
         print(f"Nothing is due: slot 1 lasts until {ends_at}.")
         return
-    results().print(campaign.report().table())
+    report = campaign.report()
+    results().print(report.table())
     print(_summary(done))
-    print(budget_line(campaign.status()))
+    print(budget_line(report.campaign_budget))
 
 
 @contextmanager
-def progress(shown_on: Console, slots: int) -> Iterator[ProgressOfSlots]:
-    """Nothing is drawn where nobody looks."""
+def progress(slots: int) -> Iterator[ProgressOfSlots]:
     columns = (
         TextColumn("Releasing slot"),
         MofNCompleteColumn(),
@@ -57,8 +56,7 @@ def progress(shown_on: Console, slots: int) -> Iterator[ProgressOfSlots]:
         TextColumn("{task.fields[rows]:,} conversions read"),
         TimeRemainingColumn(),
     )
-    hidden = not shown_on.is_terminal
-    with Progress(*columns, console=shown_on, transient=True, disable=hidden) as shown:
+    with progress_bar(*columns) as shown:
         yield ProgressOfSlots(shown, slots)
 
 
@@ -113,5 +111,4 @@ def _summary(done: list[Released]) -> str:
     replayed = f"{counted(before, 'slot')} {'was' if before == 1 else 'were'} released before"
     if not new:
         return f"{replayed}: nothing was drawn or charged again."
-    told = f"slot {new[0]}" if len(new) == 1 else f"slots {new[0]} to {new[-1]}"
-    return f"Released {told}" + (f"; {replayed}." if before else ".")
+    return f"Released {named_run(new)}" + (f"; {replayed}." if before else ".")

@@ -9,8 +9,7 @@ from adsbpc.campaign import Campaign, check_targets
 from adsbpc.cli.console import results
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError, no_such_choice
-
-_FORMATS = ("html", "csv", "parquet", "json")
+from adsbpc.report.report import FORMATS
 
 
 def run(
@@ -26,9 +25,9 @@ def run(
         file_format = ending
     elif file_format is None and out is not None:
         raise SpecError(f"--out {out}: has no ending that tells the format. Add --format")
-    if file_format is not None and file_format not in _FORMATS:
-        raise no_such_choice(f"--format {file_format}", file_format, _FORMATS)
-    if ending in _FORMATS and ending != file_format:
+    if file_format is not None and file_format not in FORMATS:
+        raise no_such_choice(f"--format {file_format}", file_format, FORMATS)
+    if ending in FORMATS and ending != file_format:
         raise SpecError(
             f"--out {out}: its ending is not --format {file_format}. Change one of them"
         )
@@ -44,4 +43,4 @@ def run(
         print(report.to_json())
     elif file_format is None:
         results().print(report.table())
-        print(budget_line(campaign.status()))
+        print(budget_line(report.campaign_budget))

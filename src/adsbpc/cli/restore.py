@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adsbpc.campaign import Campaign, Restored
-from adsbpc.campaign.published import Published, named_slots, release_files
-from adsbpc.cli.console import notes, stoppable
+from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_files
+from adsbpc.cli.console import named_run, notes, stoppable
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
 
@@ -47,7 +47,7 @@ def _of_the_service(
             raise SpecError(
                 f"--campaign {campaign_id}: no such campaign. The operator's page lists the ids"
             )
-        own = Published(registered.spec, backend.campaigns.ledger).folder
+        own = ReleaseFolder(registered.spec, backend.campaigns.ledger).folder
         last = max(release_files(releases or own), default=0)
         if last > registered.spec.campaign.slots:
             raise SpecError(
@@ -74,12 +74,11 @@ def _restore(campaign: Campaign, releases: Path | None, as_json: bool) -> None:
             style="bold yellow",
         )
         return
-    print(budget_line(campaign.status()))
+    print(budget_line(campaign.status().campaign_budget))
 
 
 def _summary(restored: Restored) -> str:
     slots = [one.release.slot for one in restored.releases]
     if not slots:
         return "Nothing to restore: the ledger has everything that the folder has."
-    told = f"slot {slots[0]}" if len(slots) == 1 else f"slots {slots[0]} to {slots[-1]}"
-    return f"Restored {told}, as published: nothing was drawn."
+    return f"Restored {named_run(slots)}, as published: nothing was drawn."

@@ -18,7 +18,7 @@ from adsbpc.report.numbers import budget_texts
 
 def run(file: Path, verify: bool, as_json: bool) -> None:
     campaign = Campaign.load(file)
-    checked = _verified(campaign) if verify else None
+    checked = _verification_of(campaign) if verify else None
     if checked is not None and checked.problem is not None:
         if as_json:
             print(json.dumps({"verified": False, "problem": checked.problem}))
@@ -37,22 +37,22 @@ def run(file: Path, verify: bool, as_json: bool) -> None:
         print(checked.head)
 
 
-def _verified(campaign: Campaign) -> Verification:
+def _verification_of(campaign: Campaign) -> Verification:
     """Whether anything was changed; if not, whether what stands there keeps the promise."""
-    from adsbpc.cli.audit import audited
+    from adsbpc.cli.audit import findings_of
 
     checked = campaign.verify()
     if checked.problem is not None:
         return checked
-    broken = audited(campaign).broken
+    broken = findings_of(campaign).broken
     if not broken:
         return checked
     problem = f"the audit's claim {broken[0].name!r} fails: {broken[0].detail}. Run adsbpc audit"
     return replace(checked, problem=problem)
 
 
-def budget_line(found: Status) -> str:
-    return f"Budget of the campaign: {_amounts(found.campaign_budget)}."
+def budget_line(budget: Budget) -> str:
+    return f"Budget of the campaign: {_amounts(budget)}."
 
 
 def _amounts(budget: Budget) -> str:

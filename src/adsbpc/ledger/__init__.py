@@ -2,13 +2,8 @@
 
 from adsbpc.ledger.ledger import Ledger
 from adsbpc.ledger.marks import Mark, MarkFile, MarkPlace, MarkTable
-from adsbpc.ledger.records import (
-    CampaignRecord,
-    Head,
-    Opening,
-    ScopeRecord,
-    Verification,
-)
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
+from adsbpc.ledger.snapshot import Snapshot
 
 __all__ = [
     "CampaignRecord",
@@ -20,5 +15,6 @@ __all__ = [
     "MarkTable",
     "Opening",
     "ScopeRecord",
+    "Snapshot",
     "Verification",
 ]

@@ -39,7 +39,7 @@ _NEXT_STEPS = (
 
 
 @dataclass(frozen=True)
-class Schema:
+class DatabaseSchema:
     """Tables that belong together, and how they came to be. `versions` are the migrations, oldest
     first; the last one is what this version of the program writes. `noun` and `key` name the
     database in messages, `failure` is what is raised. `pooled` keeps connections open between
@@ -54,7 +54,7 @@ class Schema:
     pooled: bool = False
 
 
-LEDGER = Schema(
+LEDGER = DatabaseSchema(
     noun="ledger",
     key="[ledger] location",
     versions=("0001", "0002", "0003"),
@@ -67,7 +67,7 @@ LEDGER = Schema(
 class Database:
     """`location` is a SQLite file, or a URL that starts with postgresql://."""
 
-    def __init__(self, location: str, directory: Path, schema: Schema = LEDGER) -> None:
+    def __init__(self, location: str, directory: Path, schema: DatabaseSchema = LEDGER) -> None:
         self._schema = schema
         self._url = _url(location, directory, schema.key)
         self.where = without_password(self._url)
@@ -106,13 +106,8 @@ class Database:
 
     def exists(self) -> bool:
         """Whether it stands there already. One of an older schema is brought up to date."""
-        if self.file is not None and not self.file.exists():
-            return False
-        with self._explained(), self._engine.begin() as connection:
-            version = self._known(self._version(connection))
-        if version not in (None, self._schema.versions[-1]):
-            self.bring_up_to_date()
-        return version is not None
+        with self.standing() as connection:
+            return connection is not None
 
     @property
     def schema_version(self) -> str:
@@ -122,13 +117,30 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A snapshot."""
-        with self._explained(), self._engine.begin() as connection:
+        with self.explained(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def standing(self) -> Iterator[Connection | None]:
+        """The same of a database that may not be there yet; None then. One of an older schema is
+        brought up to date."""
+        if self.file is not None and not self.file.exists():
+            yield None
+            return
+        with self.explained():
+            with self._engine.begin() as connection:
+                version = self._known(self._version(connection))
+                if version in (None, self.schema_version):
+                    yield None if version is None else connection
+                    return
+            self.bring_up_to_date()
+        with self.reading() as connection:
             yield connection
 
     @contextmanager
     def writing(self, scope: str) -> Iterator[Connection]:
         """One transaction at a time per scope, committed at the end or rolled back whole."""
-        with self._explained(), self._writing.begin() as connection:
+        with self.explained(), self._writing.begin() as connection:
             self._lock(connection, scope)
             yield connection
 
@@ -147,7 +159,7 @@ class Database:
 
     def bring_up_to_date(self) -> None:
         """Create the tables, or carry them from an older schema to the newest."""
-        with self._explained():
+        with self.explained():
             if self.file is not None and not self.file.exists():
                 self._create(self.file)
             with self._engine.begin() as connection:
@@ -184,19 +196,19 @@ class Database:
         found = connection.execute(text(f"SELECT version_num FROM {table}")).scalar()
         return None if found is None else str(found)
 
-    def damage(self) -> str | None:
+    def damage(self, connection: Connection) -> str | None:
         """What the database itself finds wrong with its file."""
         if self.file is None:
             return None
         try:
-            with self._engine.begin() as connection:
-                found = connection.execute(text("PRAGMA integrity_check(1)")).scalar_one()
+            found = connection.execute(text("PRAGMA integrity_check(1)")).scalar_one()
         except DBAPIError as error:
             return _cause(error)
         return None if found == "ok" else str(found)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """What the database says, and what to do about it, in place of SQLAlchemy's errors."""
         try:
             yield
         except SQLAlchemyError as error:
@@ -207,7 +219,7 @@ class Database:
             ) from error
 
 
-def upgrade(connection: Connection, version: str, schema: Schema = LEDGER) -> None:
+def upgrade(connection: Connection, version: str, schema: DatabaseSchema = LEDGER) -> None:
     """Run the migrations up to a version, inside the caller's transaction."""
     from alembic import command
     from alembic.config import Config

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import rows
@@ -24,18 +24,23 @@ from adsbpc.ledger.database import Database
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.provenance import carrying_text, is_committed, is_sealed
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, Verification
 from adsbpc.ledger.seal import Extent, broken_seal, write_seal
-from adsbpc.model import Budget, Guarantee, Release
+from adsbpc.ledger.snapshot import Snapshot, snapshot_of
+from adsbpc.model import Guarantee, Release
 
 # The only source of noise that a release may come from: OpenDP over the system's randomness.
 _TRUSTED_RANDOMNESS = "opendp"
 # Bodies are large: so many rows are in memory at a time when all are read.
 _ENTRIES_AT_ONCE = 100
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class Ledger:
-    """Every method is a transaction of its own."""
+    """Every method is a transaction of its own; those that only read find nothing in a ledger that
+    is not there yet."""
 
     def __init__(self, location: str, directory: Path) -> None:
         self._database = Database(location, directory)
@@ -44,83 +49,79 @@ class Ledger:
     def exists(self) -> bool:
         return self._database.exists()
 
+    def _read(
+        self,
+        missing: T,
+        query: Callable[Concatenate[Connection, P], T],
+        *about: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        with self._database.standing() as connection:
+            return missing if connection is None else query(connection, *about, **named)
+
     # ---- what stands in it ---------------------------------------------------------------------
 
-    def scope(self, scope: str) -> ScopeRecord | None:
-        with self._database.reading() as connection:
-            return rows.scope_record(connection, scope)
+    def snapshot(
+        self, scope: str, campaign: str, through: Mapping[str, int] | None = None
+    ) -> Snapshot:
+        """Everything that is shown of a campaign; what was released and spent as it was after the
+        slots that `through` names, by campaign."""
+        return self._read(Snapshot(), snapshot_of, scope, campaign, through)
 
     def campaign(self, scope: str, campaign: str) -> CampaignRecord | None:
-        with self._database.reading() as connection:
-            return rows.campaign_record(connection, scope, campaign)
-
-    def budgets(
-        self, scope: str, campaign: str, through: Mapping[str, int] | None = None
-    ) -> tuple[Budget, Budget]:
-        """The campaign's and the scope's, of a campaign that has started; as they were after the
-        slots that `through` names, by campaign."""
-        with self._database.reading() as connection:
-            return rows.budgets_of(connection, scope, campaign, through)
+        return self._read(None, rows.campaign_record, scope, campaign)
 
     def spent(self, scope: str, through: Mapping[str, int] | None = None) -> int:
         """Everything that was charged to a scope, in pico-rho; by each campaign up to a slot."""
-        with self._database.reading() as connection:
-            return rows.sum_of(connection, scope, "charge", through=through)
+        return self._read(0, rows.sum_of, scope, "charge", through=through)
 
     def reserved(self, scope: str) -> int:
         """By campaigns that have started, in PICO_RHO."""
-        with self._database.reading() as connection:
-            return rows.sum_of(connection, scope, "campaign")
+        return self._read(0, rows.sum_of, scope, "campaign")
 
     def release(self, scope: str, campaign: str, slot: int) -> str | None:
         """The stored release of a slot, byte for byte."""
-        with self._database.reading() as connection:
-            return rows.stored_release(connection, scope, campaign, slot)
+        return self._read(None, rows.stored_release, scope, campaign, slot)
 
     def releases(self, scope: str, campaign: str) -> list[str]:
         """All stored releases in order."""
-        return [rows.body_of(row) for row in self._rows(scope, campaign, "release")]
+        found = self._read([], rows.slot_rows, scope, campaign, "release")
+        return [rows.body_of(row) for row in found]
 
     def steps(self, scope: str, campaign: str, after: int = 0) -> list[dict[str, Any]]:
         """SECRET: what each slot after one added to the mechanism's state, in order."""
-        found = [rows.content_of(row) for row in self._rows(scope, campaign, "state", after)]
-        for step in found:
+        found = self._read([], rows.slot_rows, scope, campaign, "state", after)
+        steps = [rows.content_of(row) for row in found]
+        for step in steps:
             # Of the entry, not of the step; earlier versions wrote neither.
             step.pop("nonce", None)
             step.pop("format", None)
-        return found
+        return steps
 
     def entries(self, scope: str) -> Iterator[dict[str, Any]]:
         """SECRET: every row of a scope in order, as it stands there, for whoever checks them."""
         wanted = select(entries).where(entries.c.scope == scope).order_by(entries.c.position)
-        with self._database.reading() as connection:
+        with self._database.standing() as connection:
+            if connection is None:
+                return
             streamed = connection.execution_options(yield_per=_ENTRIES_AT_ONCE)
             for row in streamed.execute(wanted).mappings():
                 yield dict(row)
 
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
-        with self._database.reading() as connection:
-            return rows.last_slot(connection, scope, campaign)
+        return self._read(0, rows.last_slot, scope, campaign)
 
     def head(self, scope: str) -> Head:
-        with self._database.reading() as connection:
-            return rows.head_of(connection, scope)
+        return self._read(Head(0, ""), rows.head_of, scope)
 
     def holds(self, scope: str, head: Head) -> bool:
         """Whether this ledger has, at that position, the entry that was its newest once."""
-        wanted = select(entries.c.hash).where(
-            entries.c.scope == scope, entries.c.position == head.position
-        )
-        with self._database.reading() as connection:
-            return connection.execute(wanted).scalar_one_or_none() == head.hash
+        return self._read(None, rows.hash_at, scope, head.position) == head.hash
 
     def mark(self, scope: str) -> Mark | None:
         """What the world may have seen of a scope by now; None if there is no such scope."""
-        if not self.exists():
-            return None
-        with self._database.reading() as connection:
-            return rows.mark_of(connection, scope)
+        return self._read(None, rows.mark_of, scope)
 
     def sealed(self, scope: str, text: str) -> bool:
         """Whether this ledger once wrote a release, byte for byte, even if it was rolled back
@@ -133,28 +134,15 @@ class Ledger:
         with self._database.reading() as connection:
             return is_committed(release, rows.scope_key(connection, release.scope), secret)
 
-    def _rows(self, scope: str, campaign: str, kind: str, after: int = 0) -> list[Row[Any]]:
-        wanted = rows.bodies_of(scope, kind).where(
-            entries.c.campaign == campaign, entries.c.slot > after
-        )
-        with self._database.reading() as connection:
-            return list(connection.execute(wanted.order_by(entries.c.slot)).all())
-
     # ---- what is added -------------------------------------------------------------------------
-
-    def check_terms(self, guarantee: Guarantee, scope_limit: Fraction | None) -> None:
-        """Refuse a campaign file that says other terms of its scope than were promised."""
-        record = self.scope(guarantee.scope)
-        if record is not None:
-            rows.check_terms(record, guarantee, scope_limit)
 
     def check_room(self, opening: Opening) -> None:
         """Refuse a campaign that would not be let in, before any work is done for it."""
-        if self.exists():
-            with self._database.reading() as connection:
+        with self._database.standing() as connection:
+            if connection is None:
+                rows.check_fits(opening, 0, opening.limit)
+            else:
                 rows.check_room(connection, opening)
-        else:
-            rows.check_fits(opening, 0, opening.limit)
 
     def commit(
         self,
@@ -231,30 +219,45 @@ class Ledger:
 
     def verify(self, scope: str) -> Verification:
         """Recompute every hash of a scope, and let the database check its own file."""
-        damage = self._database.damage()
-        if damage is not None:
-            return Verification(0, "", f"the database reports: {damage}")
-        found = self._follow(scope, bodies=True)
-        file = self._database.file
-        if found.problem is None and file is not None:
-            found = replace(found, problem=broken_seal(file, self._extent()))
-        return found
+        with self._database.standing() as connection:
+            if connection is None:
+                return Verification(0, "", None)
+            damage = self._database.damage(connection)
+            if damage is not None:
+                return Verification(0, "", f"the database reports: {damage}")
+            found = self._follow(connection, scope, bodies=True)
+            file = self._database.file
+            if found.problem is None and file is not None:
+                found = replace(found, problem=broken_seal(file, self._extent(connection)))
+            return found
 
-    def check_chain(self, scope: str) -> None:
-        """Refuse to go on with a ledger whose amounts were changed; does not read the bodies."""
-        problem = self._follow(scope, bodies=False).problem
-        if problem is not None:
-            raise LedgerError(
-                f"ledger {self.where}: {problem}. Release nothing more, keep a copy, and restore "
-                "it from a backup"
-            )
+    def started(
+        self, guarantee: Guarantee, campaign: str, scope_limit: Fraction | None
+    ) -> CampaignRecord | None:
+        """What a campaign goes on by, once it has started. Refuses a ledger whose amounts were
+        changed, without reading the bodies, and a campaign file that says other terms of its scope
+        than were promised."""
+        with self._database.standing() as connection:
+            if connection is None:
+                return None
+            problem = self._follow(connection, guarantee.scope, bodies=False).problem
+            if problem is not None:
+                raise LedgerError(
+                    f"ledger {self.where}: {problem}. Release nothing more, keep a copy, and "
+                    "restore it from a backup"
+                )
+            scope = rows.scope_record(connection, guarantee.scope)
+            if scope is not None:
+                rows.check_terms(scope, guarantee, scope_limit)
+            return rows.campaign_record(connection, guarantee.scope, campaign)
 
-    def _follow(self, scope: str, bodies: bool) -> Verification:
+    def _follow(self, connection: Connection, scope: str, bodies: bool) -> Verification:
+        """Whether every entry is sealed with the one before, and no more charged than allowed."""
         columns = [column for column in entries.columns if bodies or column.name != "body"]
         ordered = select(*columns).where(entries.c.scope == scope).order_by(entries.c.position)
         previous, count, spent, limit = "", 0, 0, 0
         try:
-            with self._database.reading() as connection:
+            with self._database.explained():
                 for row in connection.execute(ordered).mappings():
                     count += 1
                     entry = Entry(*(row[each.name] for each in fields(Entry)))
@@ -279,10 +282,12 @@ class Ledger:
         """Note a hash of the whole file, where it is one, at the end of a run that wrote to it."""
         # What was released is released: a seal that cannot be written is left as it is.
         with suppress(LedgerError):
-            if self._database.file is not None and self.exists():
-                write_seal(self._database.file, self._extent())
+            if self._database.file is not None:
+                with self._database.standing() as connection:
+                    extent = None if connection is None else self._extent(connection)
+                if extent is not None:
+                    write_seal(self._database.file, extent)
 
-    def _extent(self) -> Extent:
-        with self._database.reading() as connection:
-            size = connection.execute(select(func.count()).select_from(entries)).scalar_one()
+    def _extent(self, connection: Connection) -> Extent:
+        size = connection.execute(select(func.count()).select_from(entries)).scalar_one()
         return Extent(size, self._database.schema_version)

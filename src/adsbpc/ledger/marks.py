@@ -18,13 +18,13 @@ from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, se
 
 from adsbpc.durable import write_durably
 from adsbpc.errors import LedgerError
-from adsbpc.ledger.database import Database, Schema
+from adsbpc.ledger.database import Database, DatabaseSchema
 from adsbpc.ledger.records import Head
 from adsbpc.model.formats import format_of
 
 _FORMAT = 2
 
-MARKS = Schema(
+MARKS = DatabaseSchema(
     noun="witness",
     key="[ledger] witness",
     versions=("0001",),

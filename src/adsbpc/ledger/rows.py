@@ -119,6 +119,14 @@ def stored_release(connection: Connection, scope: str, campaign: str, slot: int)
     return None if found is None else body_of(found)
 
 
+def slot_rows(
+    connection: Connection, scope: str, campaign: str, kind: str, after: int = 0
+) -> list[Row[Any]]:
+    """Whole rows of a campaign's slots after one, in order."""
+    wanted = bodies_of(scope, kind).where(entries.c.campaign == campaign, entries.c.slot > after)
+    return list(connection.execute(wanted.order_by(entries.c.slot)))
+
+
 def last_slot(connection: Connection, scope: str, campaign: str) -> int:
     wanted = entries_of(scope, "release", func.coalesce(func.max(entries.c.slot), 0))
     return int(connection.execute(wanted.where(entries.c.campaign == campaign)).scalar_one())
@@ -132,6 +140,11 @@ def head_of(connection: Connection, scope: str) -> Head:
         .limit(1)
     )
     return Head(*(connection.execute(newest).one_or_none() or (0, "")))
+
+
+def hash_at(connection: Connection, scope: str, position: int) -> str | None:
+    wanted = select(entries.c.hash).where(entries.c.scope == scope, entries.c.position == position)
+    return connection.execute(wanted).scalar_one_or_none()
 
 
 def sum_of(
@@ -150,18 +163,21 @@ def sum_of(
     return int(connection.execute(wanted).scalar_one())
 
 
-def budgets_of(
-    connection: Connection, scope: str, campaign: str, through: Mapping[str, int] | None = None
-) -> tuple[Budget, Budget]:
+def budgets_of(connection: Connection, scope: str, campaign: str) -> tuple[Budget, Budget]:
+    """The campaign's and the scope's."""
     shared, own = scope_record(connection, scope), campaign_record(connection, scope, campaign)
     if shared is None or own is None:
-        raise LedgerError(
-            f"campaign {campaign!r} of scope {scope!r} has not started in this ledger. "
-            "Release its first slot"
-        )
+        raise not_started(scope, campaign)
     return (
-        Budget(own.reserved_pico_rho, sum_of(connection, scope, "charge", campaign, through)),
-        Budget(shared.limit_pico_rho, sum_of(connection, scope, "charge", through=through)),
+        Budget(own.reserved_pico_rho, sum_of(connection, scope, "charge", campaign)),
+        Budget(shared.limit_pico_rho, sum_of(connection, scope, "charge")),
+    )
+
+
+def not_started(scope: str, campaign: str) -> LedgerError:
+    return LedgerError(
+        f"campaign {campaign!r} of scope {scope!r} has not started in this ledger. "
+        "Release its first slot"
     )
 
 

@@ -6,7 +6,13 @@ from adsbpc.fronts import lazy_front
 
 if TYPE_CHECKING:
     from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
-    from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
+    from adsbpc.mechanisms.guarantees import (
+        fit_rho,
+        guarantee_of,
+        privacy_of,
+        promise_with,
+        scope_limit_of,
+    )
     from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
     from adsbpc.mechanisms.personal_budget import PersonalBudget
     from adsbpc.mechanisms.personal_planning import plan_personal
@@ -34,7 +40,9 @@ __all__ = [
     "plan_mechanism",
     "plan_personal",
     "privacy_of",
+    "promise_with",
     "rho_for_targets",
+    "scope_limit_of",
     "split_of",
 ]
 

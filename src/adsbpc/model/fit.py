@@ -34,7 +34,7 @@ class Fit(BaseModel):
     parameters.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     model: FittedModelName
     order: Annotated[int, Field(ge=1, le=3)] = 1

@@ -64,6 +64,10 @@ class Budget:
     def left(self) -> Fraction:
         return self.limit - self.spent
 
+    def to_object(self) -> dict[str, float]:
+        """For machines."""
+        return {name: float(getattr(self, name)) for name in ("limit", "spent", "left")}
+
 
 @dataclass(frozen=True)
 class Charge:

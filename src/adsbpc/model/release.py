@@ -52,7 +52,7 @@ class Provenance(BaseModel):
     before the release's own. `commitment` is to the secret state that the slot left, and `seal` to
     the text of the release; nobody but this ledger can make or check the two."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     position: int
     hash: str
@@ -71,7 +71,7 @@ class Drawn(BaseModel):
     for each cell: this slot alone, and everything from the first slot to this one.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     slot: int
     mechanism: MechanismName = "adsbpc"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from adsbpc.model.guarantee import Adjacency
-from adsbpc.model.section import Moderate, Rho, Section
+from adsbpc.model.section import DEFAULTS, Moderate, Rho, Section
 
 Part = Annotated[float, Field(ge=0.001, le=1)]
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
@@ -83,8 +83,8 @@ class PrivacySection(Section):
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     mechanism: MechanismName = "adsbpc"
-    adsbpc: AdsBPCSection = AdsBPCSection()
-    personal_budget: PersonalBudgetSection = PersonalBudgetSection()
+    adsbpc: AdsBPCSection = DEFAULTS
+    personal_budget: PersonalBudgetSection = DEFAULTS
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
@@ -21,9 +21,15 @@ from adsbpc.model.guarantee import PICO_RHO
 
 
 class Section(BaseModel):
-    """Unknown keys are errors."""
+    """Unknown keys are errors. A validator is built when it is first needed: most sections are only
+    ever read as a part of the file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+# A section that may be left out. It is made of nothing by whoever reads the file: an instance here
+# would need a validator of its own before there is any file.
+DEFAULTS: Any = Field(default={}, validate_default=True)
 
 
 def known_zone(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -16,13 +17,13 @@ from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import Duration, Key, Name, Section, Zone, known_zone
+from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
 from adsbpc.model.toml import MisfitError, checked, read_toml
 
 EngineName = Literal["duckdb", "spark"]
 # A sign that neither names nor numbers nor lines are made of.
-_SIGN = r"^[!-/:-@\[-`{-~\t]$"
+_SIGN = re.compile(r"[!-/:-@\[-`{-~\t]")
 TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
@@ -113,11 +114,16 @@ class CsvSection(Section):
     """How CSV files are written. Nothing of it is guessed from a file: one person's row could
     decide how everybody's are read. An empty `quote` makes quotes plain characters."""
 
-    delimiter: Annotated[str, Field(pattern=_SIGN)] = ","
-    quote: Annotated[str, Field(pattern=f"{_SIGN}|^$")] = '"'
+    delimiter: str = ","
+    quote: str = '"'
 
     @model_validator(mode="after")
     def _two_signs(self) -> Self:
+        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote or '"')):
+            if not _SIGN.fullmatch(sign):
+                raise MisfitError(
+                    "expected one sign, neither letter nor digit, or a tab", key, value=repr(sign)
+                )
         if self.delimiter == self.quote:
             raise ValueError(f"delimiter and quote are both {self.quote!r}: change one of them")
         return self
@@ -131,9 +137,9 @@ class EventsSection(Section):
     timezone: Zone | None = None
     impression_kind: Literal["click", "view"] | None = None
     max_lateness: Duration = parse_duration("30d")
-    impression_columns: ImpressionColumns = ImpressionColumns()
-    conversion_columns: ConversionColumns = ConversionColumns()
-    csv: CsvSection = CsvSection()
+    impression_columns: ImpressionColumns = DEFAULTS
+    conversion_columns: ConversionColumns = DEFAULTS
+    csv: CsvSection = DEFAULTS
 
 
 class EngineSection(Section):
@@ -163,11 +169,13 @@ class CampaignSpec(Section):
 
     campaign: CampaignSection
     events: EventsSection
-    attribution: AttributionSection = AttributionSection()
+    attribution: AttributionSection = DEFAULTS
     privacy: PrivacySection | None = None
-    workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = (WorkloadSection(),)
-    engine: EngineSection = EngineSection()
-    ledger: LedgerSection = LedgerSection()
+    workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = Field(
+        default=({},), validate_default=True
+    )
+    engine: EngineSection = DEFAULTS
+    ledger: LedgerSection = DEFAULTS
     directory: Path = Field(default=Path(), exclude=True)
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from adsbpc.errors import SpecError, SpecProblem, did_you_mean
+from adsbpc.model.rules import location_of, next_step_of, rule_of
 
 Checked = TypeVar("Checked", bound=BaseModel)
 
@@ -70,37 +71,23 @@ def place(*parts: str) -> str:
     return f"[{'.'.join(sections)}] {key}" if sections else f"[{key}]"
 
 
-def rule_of(problem: Any) -> str:
-    """What a value breaks, of one of pydantic's errors."""
-    message: str = problem["msg"]
-    return message.removeprefix("Value error, ")
-
-
-def brief(problem: Any) -> str:
-    """One of pydantic's errors without the value."""
-    place = ".".join(map(str, problem["loc"]))
-    return f"{place}: {problem['msg']}" if place else problem["msg"]
-
-
 def _problem(
     problem: Any, model: type[BaseModel], name: str, shown: Callable[[Any], str]
 ) -> SpecProblem:
-    location = [str(part) for part in problem["loc"]]
+    location = location_of(problem)
     path, kind, value = place(*location or [name]), problem["type"], problem["input"]
+    rule, to_do = rule_of(problem), next_step_of(problem)
     cause = problem.get("ctx", {}).get("error")
     if isinstance(cause, MisfitError):
         return SpecProblem(str(cause), place(*location, *cause.path), cause.value)
     if kind == "extra_forbidden":
         hint = did_you_mean(location[-1], _siblings(model, location))
-        return SpecProblem("unknown key", path, to_do=f"{hint} Remove it".lstrip())
-    if kind == "missing":
-        return SpecProblem("is missing", path, to_do="Add it")
+        return SpecProblem(rule, path, to_do=f"{hint} {to_do}".lstrip())
     if kind == "literal_error":
-        choices = problem["ctx"]["expected"]
-        known = choices.replace(" or ", ", ").replace("'", "").split(", ")
-        hint = did_you_mean(str(value), known).lstrip()
-        return SpecProblem(f"expected one of {choices}", path, shown(value), hint)
-    return SpecProblem(rule_of(problem), path, "" if isinstance(value, dict) else shown(value))
+        known = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        to_do = did_you_mean(str(value), known).lstrip()
+    told = "" if kind == "missing" or isinstance(value, dict) else shown(value)
+    return SpecProblem(rule, path, told, to_do)
 
 
 def _siblings(model: type[BaseModel], location: list[str]) -> list[str]:

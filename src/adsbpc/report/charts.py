@@ -32,19 +32,19 @@ _FEWEST_SLOTS_DRAWN = 7
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PublisherLine:
     """A publisher that has a line, and the name of its colour."""
 
     publisher: str
     colour: str
 
 
-def drawn_publishers(report: Report) -> tuple[Drawn, ...]:
+def drawn_publishers(report: Report) -> tuple[PublisherLine, ...]:
     """The largest ones, in order."""
     names = [standing.publisher for standing in report.standings.publishers[:SERIES]]
     listed = [name for name in names if name != OTHER_PUBLISHER]
     colours = {name: f"series-{place}" for place, name in enumerate(listed, start=1)}
-    return tuple(Drawn(name, colours.get(name, "series-other")) for name in names)
+    return tuple(PublisherLine(name, colours.get(name, "series-other")) for name in names)
 
 
 def trend(report: Report, paint: Paint) -> Spec:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
-from adsbpc.model import Budget, Promise
+from adsbpc.model import Promise
 from adsbpc.report.cells import Cell
-from adsbpc.report.models import Models
+from adsbpc.report.model_comparison import Models
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -78,8 +78,8 @@ def json_of(report: Report) -> str:
         "adjusted": report.adjusted,
         "guarantee": promise_object(report.promise),
         "budget": {
-            "campaign": _budget(report.campaign_budget),
-            "scope": _budget(report.scope_budget),
+            "campaign": report.campaign_budget.to_object(),
+            "scope": report.scope_budget.to_object(),
         },
         "cells": [_object(cell) for cell in report.rows()],
     }
@@ -128,12 +128,4 @@ def _models(models: Models | None) -> dict[str, Any] | None:
         "by_slot": models.by_slot,
         "fit_slot": models.fit_slot,
         "comparison": [asdict(each) for each in models.comparison],
-    }
-
-
-def _budget(budget: Budget) -> dict[str, float]:
-    return {
-        "limit": float(budget.limit),
-        "spent": float(budget.spent),
-        "left": float(budget.left),
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from adsbpc.report.parts import libraries, parts_of, script, style
+from adsbpc.report.page_parts import libraries, parts_of, script, style
 from adsbpc.report.rendering import render
 from adsbpc.report.wording import metric_name
 

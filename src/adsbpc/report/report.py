@@ -13,7 +13,7 @@ from adsbpc.model import Budget, CampaignSpec, Promise, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import COLUMNS, arrow_of, csv_of, json_of, parquet_of, write_whole
-from adsbpc.report.models import Models
+from adsbpc.report.model_comparison import Models
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.timeline import Timeline

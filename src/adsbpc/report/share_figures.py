@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from adsbpc.report.charts import Drawn
-from adsbpc.report.models import Compared
+from adsbpc.report.charts import PublisherLine
+from adsbpc.report.model_comparison import Compared
 from adsbpc.report.numbers import decimals_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def scale_of_shares(report: Report, drawn: int) -> Scale | None:
     return Scale.over(known) if known else None
 
 
-def model_figures(report: Report, drawn: Sequence[Drawn]) -> list[ModelFigure]:
+def model_figures(report: Report, drawn: Sequence[PublisherLine]) -> list[ModelFigure]:
     """None where there is no comparison."""
     shares: dict[str, list[Compared]] = {}
     for each in report.models.comparison if report.models else ():

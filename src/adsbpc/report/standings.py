@@ -23,7 +23,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PublisherStanding:
     """A publisher's total so far. There is no share where the total cannot be told from nothing."""
 
     total: Cell
@@ -38,7 +38,7 @@ class Standing:
 class Standings:
     """Every publisher, the largest first, and all of them together."""
 
-    publishers: tuple[Standing, ...]
+    publishers: tuple[PublisherStanding, ...]
     everything: Cell
 
     @classmethod
@@ -48,7 +48,8 @@ class Standings:
         # The sort is stable: ties stay in the order of the campaign's list.
         ordered = sorted(cells, key=lambda cell: -cell.estimate)
         return cls(
-            tuple(Standing(cell, _share(cell, everything, reach)) for cell in ordered), everything
+            tuple(PublisherStanding(cell, _share(cell, everything, reach)) for cell in ordered),
+            everything,
         )
 
 
@@ -66,7 +67,7 @@ def _share(cell: Cell, everything: Cell, reach: float) -> Share | None:
     return Share(*(min(max(end, 0.0), 1.0) for end in (share, share - width, share + width)))
 
 
-def clear_leader(standings: tuple[Standing, ...], reach: float) -> bool:
+def clear_leader(standings: tuple[PublisherStanding, ...], reach: float) -> bool:
     """Whether the first is ahead of the second by more than noise explains."""
     if len(standings) < 2:
         return True

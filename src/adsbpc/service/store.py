@@ -36,9 +36,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adsbpc.errors import ServiceError
-from adsbpc.ledger.database import Database, Schema
+from adsbpc.ledger.database import Database, DatabaseSchema
 
-SERVICE = Schema(
+SERVICE = DatabaseSchema(
     noun="service database",
     key="[service] database",
     versions=("0001", "0002"),

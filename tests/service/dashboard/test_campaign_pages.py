@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from adsbpc import Campaign
-from adsbpc.report.parts import parts_of
+from adsbpc.report.page_parts import parts_of
 from adsbpc.service.dashboard.campaigns import (
     HEIGHT,
     WIDTH,

@@ -69,7 +69,7 @@ def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
         json.dumps(found.chart["spec"])
     )
     assert len(book.all()) == before
-    assert book.ledger.scope("planner") is None
+    assert book.ledger.mark("planner") is None
 
 
 def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
@@ -89,8 +89,8 @@ def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
     ("changes", "field", "told"),
     [
         ({"name": ""}, "name", "Is missing"),
-        ({"slots": "many"}, "slots", "valid integer"),
-        ({"rho": "-1"}, "rho", "greater than or equal to"),
+        ({"slots": "many"}, "slots", "Expected a whole number"),
+        ({"rho": "-1"}, "rho", "Expected 1e-06 or more"),
         ({"timezone": "Mars"}, "timezone", "Expected an IANA time zone"),
         ({"publishers": "a\na"}, "publishers", "Publishers lists 'a' more than once"),
         ({"metric": "value"}, "metric", 'Metric = "value" needs value_cap'),
@@ -157,8 +157,8 @@ def test_problems_are_told_apart() -> None:
         spec_of(content, Path(), "the campaign")
     assert wrongs_of(refused.value) == [
         Wrong("name", "Is missing. Add it"),
-        Wrong("fit_rho", "Input should be a valid number, unable to parse string as a number"),
-        Wrong("", "[engine] options = 3: Input should be a valid dictionary"),
+        Wrong("fit_rho", "Expected a number. Correct it"),
+        Wrong("", "[engine] options = 3: expected a section with keys of its own. Correct it"),
     ]
     assert wrongs_of(SpecError("no room in the scope")) == [Wrong("", "no room in the scope")]
     assert wrongs_of(LedgerError("it changed\n  rho: was 1")) == [

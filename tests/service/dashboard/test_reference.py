@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from adsbpc.report import parts
+from adsbpc.report import page_parts
 from adsbpc.service.dashboard import assets
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage, Visitor
@@ -86,8 +86,8 @@ def test_static_files_are_packed_for_who_takes_that(nobody: Visitor, name: str) 
 
 
 def test_style_and_script_are_the_reports_own(nobody: Visitor) -> None:
-    assert nobody.get(assets.url("style.css")).text.startswith(parts.style())
-    assert nobody.get(assets.url("report.js")).text == parts.script()
+    assert nobody.get(assets.url("style.css")).text.startswith(page_parts.style())
+    assert nobody.get(assets.url("report.js")).text == page_parts.script()
 
 
 @pytest.mark.parametrize("file", ["..%2f..%2fapp.py", "style.css", "%2e%2e", "style-"])

@@ -17,8 +17,8 @@ from sqlalchemy import Row, bindparam, insert, or_, select, update
 
 from adsbpc.errors import SpecError
 from adsbpc.ledger.database import Database
+from adsbpc.model.rules import rule_of
 from adsbpc.model.section import Name
-from adsbpc.model.toml import rule_of
 from adsbpc.service import store as tables
 from adsbpc.service.auth.permissions import Principal, Role
 from adsbpc.service.clock import Clock, now_us

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from fastapi import APIRouter, Request, Response
 
-from adsbpc.report import parts
+from adsbpc.report import page_parts
 from adsbpc.service.http.problems import Problem
 
 router = APIRouter()
@@ -47,11 +47,11 @@ def asset(name: str) -> Asset:
 
 def _text(name: str) -> str:
     if name == "style.css":
-        return f"{parts.style()}\n{_own(name)}"
+        return f"{page_parts.style()}\n{_own(name)}"
     if name == "report.js":
-        return parts.script()
+        return page_parts.script()
     if name == "vega.js":
-        return parts.libraries()
+        return page_parts.libraries()
     return _own(name)
 
 

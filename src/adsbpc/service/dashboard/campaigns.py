@@ -20,7 +20,7 @@ from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
-from adsbpc.report.parts import Parts, parts_of
+from adsbpc.report.page_parts import Parts, parts_of
 from adsbpc.report.timeline import Timeline
 from adsbpc.report.wording import attribution, decimals, metric_name
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in

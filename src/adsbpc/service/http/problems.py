@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from adsbpc.model.toml import brief
+from adsbpc.model.rules import brief
 
 MEDIA_TYPE = "application/problem+json"
 

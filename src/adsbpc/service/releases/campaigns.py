@@ -21,7 +21,7 @@ from uuid import uuid4
 from sqlalchemy import Row, insert, select
 
 from adsbpc.campaign import Campaign, start
-from adsbpc.campaign.published import folder_name
+from adsbpc.campaign.release_folder import folder_name
 from adsbpc.errors import BudgetError, ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from adsbpc.errors import LedgerError
-from adsbpc.ledger import Head, Ledger, Mark, MarkFile, MarkPlace, MarkTable
+from adsbpc.ledger import Head, Ledger, Mark, MarkFile, MarkPlace, MarkTable, Snapshot
 from adsbpc.ledger.marks import write_record
 from adsbpc.model import CampaignSpec, Release
 
@@ -25,7 +25,7 @@ _LONGEST_NAME = 120
 _NOTHING = Head(0, "")
 
 
-class Published:
+class ReleaseFolder:
     """`adsbpc-releases/<scope>/ledger.json` and `.../<campaign>/0001.json`, one file a slot.
 
     The mark is what the scope's ledger held when something of the scope was last shown, by any
@@ -41,7 +41,27 @@ class Published:
 
     def check(self) -> None:
         """Refuse a ledger that does not know what was published here, or what a witness knows."""
-        marks, texts, standing = self._seen()
+        self._check(*self._seen(), self._ledger.mark(self._scope))
+
+    def snapshot(self, through: Mapping[str, int] | None = None) -> Snapshot:
+        """The ledger at one moment, which was held to the same."""
+        seen = self._seen()
+        found = self._ledger.snapshot(self._scope, self._campaign, through)
+        self._check(*seen, found.mark)
+        return found
+
+    def verify(self) -> None:
+        """Refuse the same, and files that were changed."""
+        marks, texts = self._seen()
+        found = self._ledger.snapshot(self._scope, self._campaign)
+        self._check(marks, texts, found.mark)
+        for slot, text in texts.items():
+            if found.releases[slot - 1 : slot] != (text,):
+                raise LedgerError(self._differs(self.file(slot)))
+
+    def _check(
+        self, marks: Mapping[str, Mark], texts: Mapping[int, str], standing: Mark | None
+    ) -> None:
         for where, marked in marks.items():
             self._compare(where, marked, standing)
         behind = self._behind(texts, standing)
@@ -51,17 +71,17 @@ class Published:
                 f"{named_slots({self._campaign: behind})}. {_BEHIND}"
             )
 
-    def _seen(self) -> tuple[dict[str, Mark], dict[int, str], Mark | None]:
-        """Marks by place, files by slot, and what the ledger holds. That is asked last: what
-        another process publishes meanwhile is in the ledger before it is anywhere else."""
+    def _seen(self) -> tuple[dict[str, Mark], dict[int, str]]:
+        """Marks by place, and files by slot. The ledger is asked after them: what another process
+        publishes meanwhile is in the ledger before it is anywhere else."""
         marks = {place.where: place.read() for place in self._places}
         texts = {slot: text_of(file) for slot, file in release_files(self.folder).items()}
-        found = {where: mark for where, mark in marks.items() if mark is not None}
-        return found, texts, self._ledger.mark(self._scope)
+        return {where: mark for where, mark in marks.items() if mark is not None}, texts
 
-    def mark(self) -> None:
-        """Note how far the ledger is, before anything of it is published or shown."""
-        head = self._ledger.head(self._scope) if self._ledger.exists() else _NOTHING
+    def mark(self, shown: Mark | None = None) -> None:
+        """Note how far the ledger is before anything of it is published or shown; if it is `shown`
+        as it was at a moment, how far it was then, at least."""
+        head = self._ledger.head(self._scope) if shown is None else shown.head
         for place in self._places:
             marked = place.read()
             if head != (_NOTHING if marked is None else marked.head):
@@ -82,7 +102,7 @@ class Published:
                 f"{where}: budget of scope {self._scope!r} was spent, but ledger "
                 f"{self._ledger.where} has no such scope. {_LOST}"
             )
-        if self._ledger.holds(self._scope, marked.head):
+        if self._holds(marked.head, standing):
             return
         lost = marked.lost_in(standing)
         if marked.identity == standing.identity:
@@ -106,19 +126,22 @@ class Published:
         for slot, text in texts.items():
             if hashes[slot - 1 : slot] == (sha256(text.encode()).hexdigest(),):
                 continue
-            if slot > len(hashes) or not self._holds_entry_of(text):
+            if slot > len(hashes) or not self._holds_entry_of(text, standing):
                 found.append(slot)
         return found
 
-    def _holds_entry_of(self, text: str) -> bool:
+    def _holds(self, head: Head, standing: Mark | None) -> bool:
+        # Entries stay as they are, so that it does not matter when an earlier one is asked for.
+        newest = None if standing is None else standing.head
+        return head == newest or self._ledger.holds(self._scope, head)
+
+    def _holds_entry_of(self, text: str, standing: Mark | None) -> bool:
         """Whether a file that is not what the ledger has was at least changed from it."""
         try:
             carried = Release.from_text(text).ledger
         except ValueError:
             return True
-        return carried is not None and self._ledger.holds(
-            self._scope, Head(carried.position, carried.hash)
-        )
+        return carried is not None and self._holds(Head(carried.position, carried.hash), standing)
 
     def publish(self, slot: int, text: str) -> None:
         """Write a committed release; one that is there already must be the same."""
@@ -137,7 +160,8 @@ class Published:
     def lost(self) -> dict[str, list[int]]:
         """Slots that were published and are not in the ledger, by campaign, as far as it is known
         here."""
-        marks, texts, standing = self._seen()
+        marks, texts = self._seen()
+        standing = self._ledger.mark(self._scope)
         found = {self._campaign: self._behind(texts, standing)}
         for marked in marks.values():
             there = Mark(self._scope, _NOTHING) if standing is None else standing
@@ -148,19 +172,13 @@ class Published:
     def hashes(self) -> list[tuple[str, ...]]:
         """What each mark of this very scope knows of the campaign's releases, in the order of
         slots."""
-        marks, _, standing = self._seen()
+        marks, _ = self._seen()
+        standing = self._ledger.mark(self._scope)
         return [
             marked.campaigns.get(self._campaign, ())
             for marked in marks.values()
             if standing is not None and marked.identity == standing.identity
         ]
-
-    def problem(self, texts: list[str]) -> str | None:
-        """What of the published files is not in the ledger, if anything."""
-        for slot, file in release_files(self.folder).items():
-            if texts[slot - 1 : slot] != [text_of(file)]:
-                return self._differs(file)
-        return None
 
     def _differs(self, file: Path) -> str:
         return (

@@ -40,7 +40,7 @@ Rows = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class PromisedPlan:
     """`publisher_names` are the public list and the place for all others; `worth` is that of one
     conversion in the metric; `budgets` is what each slot may be charged for measurement, in
     pico-rho; `rows` is the strategy B of personal budgets."""
@@ -105,12 +105,12 @@ class Plan:
         return found
 
 
-def plan_of(record: Record) -> Plan:
+def plan_of(record: Record) -> PromisedPlan:
     """What the ledger's entry says that the campaign promised and how it was to spend it."""
     promise: dict[str, Any] = record.opening["promise"]
     privacy = PrivacySection.model_validate(promise["privacy"])
     fit = promise.get("attribution", {}).get("fit") or {}
-    plan = Plan(
+    plan = PromisedPlan(
         Fraction(promise["exact"]["rho"]),
         record.terms["adjacency"] == "substitute",
         (*promise["campaign"]["publishers"], "other"),

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import charts
 from adsbpc.report.cells import Cell
-from adsbpc.report.charts import Drawn
+from adsbpc.report.charts import PublisherLine
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.rendering import render
 from adsbpc.report.share_figures import model_figures, scale_of_shares
@@ -39,7 +39,7 @@ class Parts:
 def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | None = None) -> Parts:
     """All cells can be downloaded from `links`, or else from the page itself as `file_name`."""
     drawn = charts.drawn_publishers(report)
-    bars = (Drawn(ALL_PUBLISHERS, "series-other"), *drawn)
+    bars = (PublisherLine(ALL_PUBLISHERS, "series-other"), *drawn)
     cards = render(
         "cards.html",
         report=report,
@@ -63,7 +63,7 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
     return Parts(Markup(masthead), Markup(cards), data)
 
 
-def _bars(report: Report, publishers: Sequence[Drawn]) -> list[charts.Spec]:
+def _bars(report: Report, publishers: Sequence[PublisherLine]) -> list[charts.Spec]:
     def publisher(cell: Cell) -> str:
         return cell.publisher
 
