@@ -70,6 +70,7 @@ EVENTS = EventTables(
     impressions=Relation("clean_impressions"),
     publishers=Relation("publisher_names"),
     quarantine=Relation("quarantine"),
+    checked={},
     publisher_count=20,
     text_users=True,
 )

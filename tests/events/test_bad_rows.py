@@ -18,7 +18,7 @@ from tests.events.files import CONVERSION, IMPRESSION, NOON, counts, spec_of, wr
 BAD_IMPRESSIONS: list[tuple[dict[str, Any], Reason]] = [
     ({"user_id": None}, Reason.NO_USER),
     ({"user_id": ""}, Reason.NO_USER),
-    ({"timestamp": None}, Reason.BAD_TIMESTAMP),
+    ({"timestamp": None}, Reason.NO_TIMESTAMP),
     ({"advertiser_id": "Ad-2"}, Reason.OTHER_ADVERTISER),
     ({"advertiser_id": None}, Reason.OTHER_ADVERTISER),
     ({"publisher_id": None}, Reason.NO_PUBLISHER),
@@ -27,17 +27,18 @@ BAD_IMPRESSIONS: list[tuple[dict[str, Any], Reason]] = [
     ({"user_id": None, "kind": "hover"}, Reason.NO_USER),
 ]
 
+VALUE = {"metric": "value", "value_cap": 10}
 FULL_CONVERSION = {**CONVERSION, "value": 5.0, "event_id": "c1", "arrived_at": NOON}
 
 BAD_CONVERSIONS: list[tuple[dict[str, Any], Reason]] = [
     ({"user_id": None}, Reason.NO_USER),
-    ({"timestamp": None}, Reason.BAD_TIMESTAMP),
+    ({"timestamp": None}, Reason.NO_TIMESTAMP),
     ({"advertiser_id": "Ad-2"}, Reason.OTHER_ADVERTISER),
-    ({"arrived_at": None}, Reason.BAD_ARRIVAL),
+    ({"arrived_at": None}, Reason.NO_ARRIVAL),
     ({"arrived_at": NOON - timedelta(microseconds=1)}, Reason.EARLY_ARRIVAL),
     ({"arrived_at": NOON + timedelta(days=8)}, Reason.LATE_ARRIVAL),
     ({"value": -0.01}, Reason.BAD_VALUE),
-    ({"value": float("nan")}, Reason.BAD_VALUE),
+    ({"value": float("nan")}, Reason.NO_NUMBER),
     ({"value": float("inf")}, Reason.BAD_VALUE),
     ({"value": float("-inf")}, Reason.BAD_VALUE),
     ({"value": None}, Reason.NO_VALUE),
@@ -64,7 +65,7 @@ def test_every_kind_of_bad_conversion(engine: Engine, tmp_path: Path) -> None:
         if reason is not Reason.REPEATED_ID
     ]
     write_both(tmp_path, conversions=[FULL_CONVERSION, *bad, FULL_CONVERSION])
-    spec = spec_of(tmp_path, max_lateness="7d", campaign={"metric": "value", "value_cap": 10})
+    spec = spec_of(tmp_path, max_lateness="7d", campaign=VALUE)
     events, _, good = counts(engine, spec)
     assert good == 1
     expected: dict[tuple[str, str], int] = {}
@@ -76,7 +77,7 @@ def test_every_kind_of_bad_conversion(engine: Engine, tmp_path: Path) -> None:
 def test_quarantine_keeps_the_row(duckdb_engine: Engine, tmp_path: Path) -> None:
     bad = {**FULL_CONVERSION, "event_id": "odd", "value": -1.5}
     write_both(tmp_path, conversions=[FULL_CONVERSION, bad])
-    events, _, _ = counts(duckdb_engine, spec_of(tmp_path))
+    events, _, _ = counts(duckdb_engine, spec_of(tmp_path, campaign=VALUE))
     events.write_quarantine(tmp_path / "quarantine.parquet")
     (row,) = pq.read_table(tmp_path / "quarantine.parquet").to_pylist()
     assert row["source"] == "conversions"
@@ -127,7 +128,7 @@ def test_the_first_to_arrive_is_kept(engine: Engine, tmp_path: Path) -> None:
     # The repeat happened "earlier", and stands first in the file.
     again["timestamp"] = NOON - timedelta(days=1)
     write_both(tmp_path, conversions=[again, first])
-    events, _, good = counts(engine, spec_of(tmp_path))
+    events, _, good = counts(engine, spec_of(tmp_path, campaign=VALUE))
     assert good == 1
     assert engine.rows("kept", f"SELECT value, slot FROM {events.conversions}") == [(1.0, 2)]
 
@@ -151,7 +152,7 @@ def test_publishers_number_their_events_each_for_themselves(engine: Engine, tmp_
 
 def test_a_bad_row_does_not_use_up_its_event_id(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path, conversions=[{**FULL_CONVERSION, "value": -1.0}, FULL_CONVERSION])
-    events, _, good = counts(duckdb_engine, spec_of(tmp_path))
+    events, _, good = counts(duckdb_engine, spec_of(tmp_path, campaign=VALUE))
     assert good == 1
     assert events.quarantined() == {("conversions", Reason.BAD_VALUE): 1}
 
@@ -189,7 +190,10 @@ TEXT_TIMES = [
     ("2026-03-02 24:00:00", False),
     ("2026-03-02 12:60:00", False),
     ("2026-03-02 12:00", False),
-    ("2026-03-02", False),
+    ("2026-03-02", True),
+    ("2026-03-02Z", False),
+    ("20260302", False),
+    ("03/02/2026", False),
     ("02.03.2026 12:00:00", False),
     ("noon", False),
     ("2026-03-02 12:00:00 CET", False),
@@ -249,14 +253,16 @@ def test_csv_with_bad_rows(engine: Engine, tmp_path: Path) -> None:
         "u1,Ad-1,2026-03-02 12:00:03,\n"
     )
     spec = spec_of(
-        tmp_path, impressions="impressions.csv", conversions="*.csv".replace("*", "conversions")
+        tmp_path, impressions="impressions.csv", conversions="conversions.csv", campaign=VALUE
     )
     events, impressions, conversions = counts(engine, spec)
-    assert (impressions, conversions) == (1, 2)
+    assert (impressions, conversions) == (1, 1)
     assert events.quarantined() == {
         ("impressions", Reason.NO_USER): 1,
         ("impressions", Reason.BAD_TIMESTAMP): 1,
-        ("conversions", Reason.BAD_VALUE): 2,
+        ("conversions", Reason.NO_NUMBER): 1,
+        ("conversions", Reason.BAD_VALUE): 1,
+        ("conversions", Reason.NO_VALUE): 1,
     }
 
 
@@ -311,12 +317,33 @@ def test_extreme_timestamps_stop_nobody(engine: Engine, tmp_path: Path) -> None:
 def test_values_in_csv_are_plain_numbers(engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     good = ["12.50", "0", "1e3", "7.", "+3"]
-    bad = ["1_000", "1.5d", "0x1p3", "1,5", "inf", "NaN", "1e999"]
+    bad = ["1_000", "1.5d", "0x1p3", "1,5", "inf", "NaN", "1e999", "$12"]
     lines = [f'u1,Ad-1,2026-03-02 12:00:00,"{value}"' for value in good + bad]
     (tmp_path / "c.csv").write_text("\n".join(["user_id,advertiser_id,timestamp,value", *lines]))
-    events, _, kept = counts(engine, spec_of(tmp_path, conversions="c.csv"))
+    events, _, kept = counts(engine, spec_of(tmp_path, conversions="c.csv", campaign=VALUE))
     assert kept == len(good)
-    assert events.quarantined() == {("conversions", Reason.BAD_VALUE): len(bad)}
+    assert events.quarantined() == {("conversions", Reason.NO_NUMBER): len(bad)}
+
+
+def test_a_decimal_comma_is_read_as_declared(engine: Engine, tmp_path: Path) -> None:
+    write_both(tmp_path)
+    lines = [f"u1;Ad-1;2026-03-02 12:00:00;{value}" for value in ("2,5", "7", "1.5", "1.000,0")]
+    (tmp_path / "c.csv").write_text("\n".join(["user_id;advertiser_id;timestamp;value", *lines]))
+    csv = {"delimiter": ";", "decimal": ","}
+    spec = spec_of(tmp_path, conversions="c.csv", csv=csv, campaign=VALUE)
+    events, _, _ = counts(engine, spec)
+    found = engine.rows("values", f"SELECT value FROM {events.conversions} ORDER BY value")
+    assert found == [(2.5,), (7.0,)]
+    assert events.quarantined() == {("conversions", Reason.NO_NUMBER): 2}
+
+
+@pytest.mark.parametrize("values", [["$12", "-3", "", "a lot"], [None, None, None, None]])
+def test_values_that_nothing_is_counted_of_do_not_matter(
+    values: list[str | None], duckdb_engine: Engine, tmp_path: Path
+) -> None:
+    write_both(tmp_path, conversions=[{**CONVERSION, "value": value} for value in values])
+    events, _, good = counts(duckdb_engine, spec_of(tmp_path))
+    assert (good, events.quarantined()) == (4, {})
 
 
 @pytest.mark.every_change

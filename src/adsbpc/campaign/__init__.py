@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from adsbpc.fronts import lazy_front
 
 if TYPE_CHECKING:
-    from adsbpc.campaign.campaign import Campaign, Rehearsal, Status
+    from adsbpc.campaign.campaign import Campaign, Status
     from adsbpc.campaign.data_path import attribute, check_targets, contributed, write_credits
+    from adsbpc.campaign.overview import Overview
     from adsbpc.campaign.plan import ExpectedError, FurtherModel, Plan, PlannedFit
     from adsbpc.campaign.release import Released, Releases, Running, release_slot, start
     from adsbpc.campaign.restore import Restored
@@ -15,9 +16,9 @@ __all__ = [
     "Campaign",
     "ExpectedError",
     "FurtherModel",
+    "Overview",
     "Plan",
     "PlannedFit",
-    "Rehearsal",
     "Released",
     "Releases",
     "Restored",

@@ -21,12 +21,14 @@ from uuid import uuid4
 from adsbpc.campaign.release_folder import folder_name
 from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
-from adsbpc.durable import sync_folder
+from adsbpc.durable import sync_folder, write_durably
 from adsbpc.errors import EngineError, LedgerError
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
 
 FOLDER = "adsbpc-books"
+# A file that says that the first slot counts, whatever becomes of ledger and releases.
+_RELEASED = "released"
 # Of the four files; earlier versions named none in the ledger, and wrote the same.
 _FORMAT = 1
 # What is out of use is removed this many slots later, when nobody can still be reading it.
@@ -78,6 +80,22 @@ class BookFolder:
         except OSError as error:
             raise _not_written(new, error.strerror) from None
         return Books(earlier, new)
+
+    def check_new(self) -> None:
+        """Refuse a campaign that the ledger does not know, and that has books all the same: it was
+        released before. A first slot's may be left over from a run that was killed."""
+        later = [folder for folder in self.folder.glob("slot=*") if folder != self._slot(1)]
+        if later or (self.folder / _RELEASED).exists():
+            raise LedgerError(
+                f"{self.folder}: has books of a campaign of this name, which was released before, "
+                "and the ledger does not know it. Restore the ledger; a campaign that is really "
+                "new needs another name"
+            )
+
+    def remember(self) -> None:
+        """Note beside the books of the first slot that it was released."""
+        if self._slot(1).is_dir() and not (self.folder / _RELEASED).exists():
+            write_durably(self.folder / _RELEASED, b"", mode=0o600)
 
     def seal(self, new: Path) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""

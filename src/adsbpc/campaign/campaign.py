@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from adsbpc.report.tabular import Tabular
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
 if TYPE_CHECKING:
     from adsbpc.audit import Findings
+    from adsbpc.campaign.overview import Overview
     from adsbpc.campaign.plan import Plan
     from adsbpc.campaign.release import Released, Releases
     from adsbpc.campaign.restore import Restored
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Status(Tabular):
     """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
-    in conversions per user and slot, and `allowance` that of personal budgets, in conversions."""
+    in conversions per user and slot, and `allowance` that of personal budgets: as much as so many
+    conversions with one publisher on one slot need. `scope_free` is what no campaign has reserved,
+    None for those who may not know which have started."""
 
     released: int
     slots: int
@@ -51,6 +55,7 @@ class Status(Tabular):
     bound: int | None
     allowance: float | None
     ledger: str
+    scope_free: Fraction | None = None
 
     def columns(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
@@ -67,19 +72,13 @@ class Status(Tabular):
             "over": self.over,
             "spent": float(self.campaign_budget.spent),
             "left": float(self.campaign_budget.left),
-            "scope": self.scope_budget.to_object(),
+            "scope": {
+                **self.scope_budget.to_object(),
+                **({} if self.scope_free is None else {"free": float(self.scope_free)}),
+            },
             "bound": self.bound,
             "allowance": self.allowance,
         }
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    """What a release of a slot would read: for the operator, never for a report."""
-
-    slot: int
-    conversions: int
-    quarantined: dict[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
@@ -100,9 +99,11 @@ class Campaign:
 
     def plan(self, bound: float | None = None) -> Plan:
         """The promise, the split of the budget and the expected errors, before any data. A bound,
-        or allowance of personal budgets, is only assumed."""
+        or allowance of personal budgets, is only assumed. Refused where the scope has no room."""
         from adsbpc.campaign.plan import plan
+        from adsbpc.campaign.planning import check_room
 
+        check_room(self.spec, self._ledger)
         return plan(self.spec, bound)
 
     def release(
@@ -114,9 +115,13 @@ class Campaign:
         return Releases(self.releasing(slot, through))
 
     def releasing(
-        self, slot: int | None = None, through: date | datetime | str | None = None
+        self,
+        slot: int | None = None,
+        through: date | datetime | str | None = None,
+        shown: Callable[[Overview], None] = lambda seen: None,
     ) -> Iterator[Released]:
-        """The same, one by one as they are committed. Slots released before are returned too."""
+        """The same, one by one as they are committed. Slots released before are returned too. What
+        a campaign starts with is `shown` to the operator before anything is charged."""
         from adsbpc.campaign.release import release_slot, start
         from adsbpc.privacy import SecureRandomness
 
@@ -127,7 +132,7 @@ class Campaign:
         running.published.mark()
         with self._engine(running.ledger) as engine:
             for number in wanted:
-                released = release_slot(running, number, engine, SecureRandomness())
+                released = release_slot(running, number, engine, SecureRandomness(), shown)
                 if running.opening is not None:
                     running = start(self.spec, self._ledger)
                 yield released
@@ -164,16 +169,21 @@ class Campaign:
 
         return known_fit(self.spec, self._ledger)
 
-    def rehearse(self, slot: int | None = None) -> Rehearsal:
+    def rehearse(self, slot: int | None = None) -> Overview:
         """Read and attribute the next slot, or another, without drawing or charging anything."""
         from adsbpc.campaign.data_path import attribute
+        from adsbpc.campaign.overview import overview_of
         from adsbpc.engines import open_engine
 
         number = self.status().released + 1 if slot is None else slot
+        if number > self.spec.campaign.slots and slot is None:
+            raise ReleaseError(
+                f"all {self.spec.campaign.slots} slots are released: there is nothing left to "
+                "rehearse. Look at the report, or name a slot with --slot"
+            )
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
-            events = attribute(self.spec, engine, number, self.fit()).events
-            return Rehearsal(number, events.conversion_count(), events.quarantined())
+            return overview_of(attribute(self.spec, engine, number, self.fit()), number)
         finally:
             engine.close()
 
@@ -224,15 +234,17 @@ class Campaign:
         """How far the campaign is and what it has spent; as of the slots that `through` names, by
         campaign of the scope, as if nothing after them were released."""
         seen = self._snapshot(through)
-        releases = self._releases(seen)
+        releases, budgets = self._releases(seen), self._budgets(seen)
+        free = budgets[1].limit - Fraction(seen.scope_reserved, PICO_RHO)
         return Status(
             len(releases),
             self.spec.campaign.slots,
             self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
-            *self._budgets(seen),
+            *budgets,
             releases[-1].bound if releases else None,
             releases[-1].allowance if releases else None,
             self._ledger.where,
+            free if through is None else None,
         )
 
     def verify(self) -> Verification:

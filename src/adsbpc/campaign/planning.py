@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from adsbpc.errors import SpecError
-from adsbpc.mechanisms import Mechanism, plan_mechanism, privacy_of
+from adsbpc.ledger import Ledger, Opening
+from adsbpc.mechanisms import (
+    Mechanism,
+    guarantee_of,
+    plan_mechanism,
+    privacy_of,
+    scope_limit_of,
+)
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
 
 
 def plan_anew(spec: CampaignSpec) -> Mechanism:
     return plan_mechanism(spec, previous=_previous(spec))
+
+
+def check_room(spec: CampaignSpec, ledger: Ledger) -> None:
+    """Refuse a campaign that has not started and that its scope would not let in."""
+    guarantee, limit = guarantee_of(spec), scope_limit_of(spec)
+    if ledger.started(guarantee, spec.campaign.name, limit) is None:
+        ledger.check_room(Opening(guarantee, spec.campaign.name, {}, StoredPlan(()), limit))
 
 
 def _previous(spec: CampaignSpec) -> tuple[Release, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -20,6 +21,15 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "attribution": AttributionSection,
     "privacy": PrivacySection,
     "workload": WorkloadSection,
+}
+
+
+# Where people find what is compared exactly.
+_KEYS = {
+    "[exact] rho": "[privacy] rho",
+    "[exact] user_id of impressions": "[events.impression_columns] user_id",
+    "[exact] user_id of conversions": "[events.conversion_columns] user_id",
+    "[exact] queries of the matrix": "the file of [[workload]] matrix",
 }
 
 
@@ -66,13 +76,21 @@ def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -
     if not changed:
         return
     lines = "\n".join(
-        f"  {key}: was {before.get(key)!r}, is now {after.get(key)!r}" for key in changed
+        f"  {_KEYS.get(key, key)}: was {_shown(before.get(key), key)}, is now"
+        f" {_shown(after.get(key), key)}"
+        for key in changed
+        # Said exactly below.
+        if key != "[privacy] rho"
     )
     raise LedgerError(
         f"campaign {campaign!r} has started, and its file promises something else now\n{lines}\n"
         "Put the file back as it was. Under another name it would be a new campaign, which needs "
         "room of its own in the scope"
     )
+
+
+def _shown(value: Any, key: str) -> str:
+    return f"{float(Fraction(value)):g}" if key == "[exact] rho" and value else repr(value)
 
 
 def _flat(promise: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.data_path import Attributed, accounted, attribute, contributed
 from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
+from adsbpc.campaign.overview import Overview, check_start, overview_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import check_promise, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
@@ -132,7 +133,10 @@ def start(spec: CampaignSpec, ledger: Ledger) -> Running:
     plan a campaign that is new."""
     published = ReleaseFolder(spec, ledger)
     published.check()
-    return take_up(spec, ledger, published)
+    running = take_up(spec, ledger, published)
+    if running.opening is not None:
+        BookFolder(spec).check_new()
+    return running
 
 
 def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Running:
@@ -154,9 +158,14 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Run
 
 
 def release_slot(
-    running: Running, slot: int, engine: Callable[[], Engine], randomness: Randomness
+    running: Running,
+    slot: int,
+    engine: Callable[[], Engine],
+    randomness: Randomness,
+    shown: Callable[[Overview], None] = lambda seen: None,
 ) -> Released:
-    """Release a slot, or return the release that it has."""
+    """Release a slot, or return the release that it has. What a campaign starts with is `shown`
+    before anything is charged."""
     spec, ledger, published = running.spec, running.ledger, running.published
 
     # 1. If the slot is committed, return what was stored: never draw again.
@@ -180,6 +189,9 @@ def release_slot(
         events = attributed.events
         if running.opening is not None:
             check_holdout(spec, events)
+            seen = overview_of(attributed, slot)
+            shown(seen)
+            check_start(spec, seen)
         read, bad = events.conversion_count(), events.quarantined()
 
         # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
@@ -192,6 +204,8 @@ def release_slot(
     step = {**after.last_step(), **rows.kept}
     text, ours = ledger.commit(release, step, running.opening, after.last_secret)
     published.publish(slot, text)
+    if slot == 1:
+        BookFolder(spec).remember()
     return Released(text, not ours, read, bad)
 
 

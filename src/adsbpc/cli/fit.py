@@ -70,7 +70,8 @@ def _print(campaign: Campaign, fit: Fit) -> None:
     origin = f"released with slot {fit.slots}"
     if campaign.spec.attribution.fit is None or campaign.spec.attribution.fit.slots is None:
         origin = "which the campaign file declares public"
-    out.print(f"Model {fit.model!r} of order {fit.order}, {origin}.")
+    order = f" of order {fit.order}" if fit.model in ORDERS else ""
+    out.print(f"Model {fit.model!r}{order}, {origin}.")
     if fit.counts is not None:
         noise = fit.scale / fit.full_weight
         out.print(f"{len(fit.values):,} counts of {fit.counts}, noise of {noise:,.1f} users each.")

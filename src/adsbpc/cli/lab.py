@@ -147,6 +147,9 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
     table.add_column("mechanism", no_wrap=True)
     for heading in ("error", "bias", "noise", "max variance", "x best", "seconds"):
         table.add_column(heading, justify="right")
+    table.caption = (
+        "error, bias and noise of one publisher's figure, in conversions (variance: squared)"
+    )
     ordered = sorted(rows, key=lambda row: row["wrmse"])
     for row in ordered:
         remark = " *" if row["mechanism"] in REMARKS else ""

@@ -76,8 +76,8 @@ def plan(
         typer.Option(
             min=1,
             max=1_000_000,
-            help="Conversions of one person to show errors for: on one slot under adsbpc, over the "
-            "campaign under personal-budget.",
+            help="Conversions of one person on one slot to show errors for; under personal-budget "
+            "with one publisher.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from adsbpc.campaign.plan import Plan, PlannedFit, plan
+from adsbpc.campaign import Campaign, Plan, PlannedFit
 from adsbpc.cli.console import results
-from adsbpc.model import load_spec
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import BUYS, promise_in_words
 
@@ -18,15 +17,16 @@ _SHOWN = 40
 _FOLLOWS = {
     "adsbpc": "Bounds follow the data privately: a bound of r makes errors r times as large.",
     "personal-budget": (
-        "The allowance follows the data privately, and errors grow in proportion to it. Until the "
-        "first slot shows more, it is what a person with [privacy.personal_budget] heavy_user "
-        "conversions needs; --bound assumes another."
+        "The allowance, as many conversions with one publisher on one slot as a budget is large, "
+        "follows the data privately, and errors grow in proportion to it. Until the first slot "
+        "shows more, it is what a person with [privacy.personal_budget] heavy_user conversions "
+        "needs; --bound assumes another."
     ),
 }
 
 
 def run(file: Path, bound: float | None, as_json: bool) -> None:
-    planned = plan(load_spec(file), bound)
+    planned = Campaign.load(file).plan(bound)
     if as_json:
         print(json.dumps(planned.to_object(), indent=2))
         return

@@ -16,8 +16,10 @@ from rich.progress import (
 )
 
 from adsbpc.campaign import Campaign, Released
+from adsbpc.campaign.overview import start_problem
 from adsbpc.cli.console import counted, named_run, notes, progress_bar, results, stoppable
-from adsbpc.cli.quarantine import as_objects, note_quarantine
+from adsbpc.cli.overview import overview_object, show_overview, show_start
+from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
 
 
@@ -29,7 +31,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
     wanted = campaign.due(slot, through)
     done = []
     with stoppable(), progress(len(wanted)) as advance:
-        for released in campaign.releasing(slot, through):
+        for released in campaign.releasing(slot, through, show_start):
             done.append(released)
             advance(released)
             if as_json:
@@ -97,11 +99,12 @@ def note_events(done: list[Released]) -> None:
 def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:
     found = campaign.rehearse(slot)
     if as_json:
-        read = {"slot": found.slot, "conversions": found.conversions, "personal_data": True}
-        print(json.dumps({**read, "quarantined": as_objects(found.quarantined)}))
+        print(json.dumps(overview_object(found)))
         return
-    note_quarantine(found.quarantined)
-    print(f"Slot {found.slot}: {counted(found.conversions, 'conversion')} read.")
+    show_overview(found, results())
+    problem = start_problem(campaign.spec, found)
+    if problem is not None and found.slot == 1:
+        results().print(f"\nA release would be refused:\n{problem}", style="bold yellow")
     print("Nothing was drawn or charged. These counts have no noise: keep them to yourself.")
 
 

@@ -74,10 +74,13 @@ def _table(campaign: Campaign, found: Status) -> Table:
     table.add_row("due", due)
     table.add_row("budget of the campaign", _amounts(found.campaign_budget))
     table.add_row("budget of the scope", _amounts(found.scope_budget))
+    if found.scope_free is not None:
+        table.add_row("free for new campaigns", f"rho = {float(found.scope_free):.4g}")
     if found.allowance is not None:
         table.add_row(
             "allowance in force",
-            f"{found.allowance:.3g} conversions a person, over the whole campaign",
+            f"{found.allowance:.3g} conversions of a person with one publisher on one slot; more "
+            "where they are spread out",
         )
     elif found.bound is not None:
         table.add_row("bound in force", f"{counted(found.bound, 'conversion')} a person and slot")

@@ -146,7 +146,8 @@ class Engine(ABC):
 
     @abstractmethod
     def write_parquet(self, what: str, sql: str, path: Path) -> None:
-        """Write a query's rows to one Parquet file, whole or not at all."""
+        """Write a query's rows to one Parquet file, whole or not at all. They are of people: nobody
+        but the owner can read them."""
 
     @abstractmethod
     def close(self) -> None:

@@ -32,7 +32,7 @@ _VOCABULARY = (
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
-_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+_TIMESTAMPS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED_NANOSECONDS = "TIMESTAMPTZ_NS"
 
 # What the portable texts rely on, whatever the options say.
@@ -230,7 +230,9 @@ class DuckDBEngine(Engine):
     def write_parquet(self, what: str, sql: str, path: Path) -> None:
         try:
             with replacing(path) as unfinished:
-                self._execute(what, f"COPY ({sql}) TO {_literal(str(unfinished))} (FORMAT parquet)")
+                unfinished.touch(mode=0o600)
+                target = f"{_literal(str(unfinished))} (FORMAT parquet, USE_TMP_FILE false)"
+                self._execute(what, f"COPY ({sql}) TO {target}")
         except OSError as error:
             raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
 

@@ -69,6 +69,7 @@ _KINDS = {
     "double": ColumnKind.NUMBER,
     "timestamp": ColumnKind.ZONED_TIMESTAMP,
     "timestamp_ntz": ColumnKind.TIMESTAMP,
+    "date": ColumnKind.TIMESTAMP,
 }
 
 MISSING_JAVA = (
@@ -329,11 +330,12 @@ class SparkEngine(Engine):
 
     def write_parquet(self, what: str, sql: str, path: Path) -> None:
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        rows = folder / "rows"
         try:
-            self._query(what, sql).coalesce(1).write.mode("overwrite").parquet(
-                _address(str(folder))
-            )
-            (part,) = folder.glob("part-*.parquet")
+            folder.mkdir(mode=0o700)
+            self._query(what, sql).coalesce(1).write.mode("overwrite").parquet(_address(str(rows)))
+            (part,) = rows.glob("part-*.parquet")
+            part.chmod(0o600)
             os.replace(part, path)
         except _errors() as error:
             raise EngineError(self.name, what, _cause(error), sql) from error

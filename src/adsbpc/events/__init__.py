@@ -2,6 +2,14 @@
 
 from adsbpc.events.holdout import holdout_source, read_holdout
 from adsbpc.events.schema import Reason
-from adsbpc.events.tables import EventTables, read_events, source_files
+from adsbpc.events.tables import EventTables, SourceCounts, read_events, source_files
 
-__all__ = ["EventTables", "Reason", "holdout_source", "read_events", "read_holdout", "source_files"]
+__all__ = [
+    "EventTables",
+    "Reason",
+    "SourceCounts",
+    "holdout_source",
+    "read_events",
+    "read_holdout",
+    "source_files",
+]

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from adsbpc.engines import ColumnKind
 from adsbpc.events.schema import EARLIEST_US, LATEST_US
+from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.slots import SlotGrid, ZoneOffset
 
-# Groups: 1 wall clock to the second, 2 fraction to the microsecond, 3 zone. No backslashes, so
-# that the text means the same in every SQL dialect.
+# Groups: 1 day, 2 clock to the second, 3 fraction to the microsecond, 4 zone. A day alone is its
+# first moment. No backslashes, so that the text means the same in every SQL dialect.
 _ISO_8601 = (
-    "^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
-    "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?)?$"
+    "^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
+    "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?)?)?$"
 )
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WHOLE_NUMBER = "^[+-]?[0-9]{1,18}$"
 
 _EPOCH_FACTORS = {
@@ -49,23 +51,57 @@ def is_exactly(column: str, pattern: str) -> str:
     return f"regexp_extract({column}, '{pattern}', 0) = {column}"
 
 
-def moment(column: str, kind: ColumnKind, form: str) -> Moment:
-    """How to read one column; `form` is the campaign's `[events] timestamps`."""
+def moment(column: str, kind: ColumnKind, form: str, clock: ClockFormat | None) -> Moment:
+    """How to read one column; `form` is the campaign's `[events] timestamps`, `clock` its
+    `timestamp_format`, which texts and integers are read by."""
     if kind is ColumnKind.ZONED_TIMESTAMP:
         return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", UTC)
     if kind is ColumnKind.TIMESTAMP:
         return Moment(f"micros(TRY_CAST({column} AS TIMESTAMP))", NO_ZONE)
+    if clock is not None:
+        return _declared(f"CAST({column} AS STRING)", clock)
     if form in _EPOCH_FACTORS:
         return Moment(_epoch(column, kind, _EPOCH_FACTORS[form]), UTC)
-    wall_text = (
-        f"replace(regexp_extract({column}, '{_ISO_8601}', 1), 'T', ' ')"
-        f" || regexp_extract({column}, '{_ISO_8601}', 2)"
+    day, time, fraction, zone = (
+        f"regexp_extract({column}, '{_ISO_8601}', {group})" for group in (1, 2, 3, 4)
     )
-    wall = (
-        f"CASE WHEN {is_exactly(column, _ISO_8601)}"
-        f" THEN micros(TRY_CAST({wall_text} AS TIMESTAMP)) END"
+    time = f"coalesce(nullif({time}, ''), '00:00:00')"
+    return Moment(_wall(column, _ISO_8601, f"{day} || ' ' || {time} || {fraction}"), zone)
+
+
+def _wall(column: str, pattern: str, written: str) -> str:
+    return (
+        f"CASE WHEN {is_exactly(column, pattern)} THEN micros(TRY_CAST({written} AS TIMESTAMP)) END"
     )
-    return Moment(wall, f"regexp_extract({column}, '{_ISO_8601}', 3)")
+
+
+def _declared(column: str, clock: ClockFormat) -> Moment:
+    """Parts of a text, put together as every engine reads them."""
+    found = {
+        part: f"regexp_extract({column}, '{clock.pattern}', {group})"
+        for group, part in enumerate(clock.parts, start=1)
+    }
+
+    def two(part: str, absent: str = "'00'") -> str:
+        return f"lpad({found[part]}, 2, '0')" if part in found else absent
+
+    year = (
+        found.get("Y") or f"(CASE WHEN {found['y']} < '69' THEN '20' ELSE '19' END || {found['y']})"
+    )
+    month, hour = two("m"), two("H")
+    if "b" in found:
+        names = " ".join(f"WHEN '{name}' THEN '{k:02d}'" for k, name in enumerate(_MONTHS, 1))
+        month = f"CASE lower({found['b']}) {names} ELSE '' END"
+    if "I" in found:
+        late = f"CASE WHEN lower({found['p']}) = 'pm' THEN 12 ELSE 0 END"
+        clock_hour = f"TRY_CAST({found['I']} AS INT) % 12 + {late}"
+        hour = f"lpad(CAST({clock_hour} AS STRING), 2, '0')"
+    fraction = f" || '.' || substr({found['f']}, 1, 6)" if "f" in found else ""
+    written = (
+        f"{year} || '-' || {month} || '-' || {two('d')} || ' ' || {hour}"
+        f" || ':' || {two('M')} || ':' || {two('S')}{fraction}"
+    )
+    return Moment(_wall(column, clock.pattern, written), found.get("z", NO_ZONE))
 
 
 def may_lie_in(

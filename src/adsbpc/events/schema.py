@@ -28,22 +28,24 @@ class Reason(StrEnum):
 
     BAD_TEXT = "a text is not valid UTF-8"
     NO_USER = "no user"
+    NO_TIMESTAMP = "no timestamp"
     BAD_TIMESTAMP = "timestamp does not parse"
     MIXED_ZONES = "timestamp with another kind of zone than [events] timestamps says"
     OTHER_ADVERTISER = "advertiser of another campaign"
     NO_PUBLISHER = "no publisher"
     UNKNOWN_KIND = "kind is neither click nor view"
+    NO_ARRIVAL = "no arrival time"
     BAD_ARRIVAL = "arrival time does not parse"
     EARLY_ARRIVAL = "arrives before it happens"
     LATE_ARRIVAL = "arrives later than max_lateness"
     NO_VALUE = "no value, which the metric needs"
+    NO_NUMBER = "value is not a number"
     BAD_VALUE = "value is negative or not finite"
     REPEATED_ID = "event id seen before for this user"
     # Of the service alone: who pushes can be asked for more than who wrote a file long ago.
     NOT_JSON = "not valid JSON"
     NO_OBJECT = "not a JSON object"
     UNKNOWN_FIELD = "unknown field"
-    NO_NUMBER = "value is not a number"
     NO_ADVERTISER = "no advertiser"
     NO_ZONE = "timestamp without a zone"
     FUTURE = "timestamp is in the future"
@@ -122,7 +124,7 @@ def map_fields(
         name = columns[field.name]
         absent = [schema for schema in schemas if name not in schema.columns]
         if absent and (field.required or field.name in asked_for):
-            raise _missing(absent[0], name, field, section)
+            raise _missing(absent[0], name, field, section, set(columns.values()))
         if absent and len(absent) < len(schemas):
             raise SourceError(
                 f"{absent[0].where}, column {name!r}",
@@ -143,10 +145,11 @@ def _holder(schemas: list[Schema], name: str) -> str:
     return next(schema.where for schema in schemas if name in schema.columns)
 
 
-def _missing(schema: Schema, name: str, field: Field, section: str) -> SourceError:
+def _missing(schema: Schema, name: str, field: Field, section: str, taken: set[str]) -> SourceError:
+    # A column that holds another field is not meant.
     to_do = (
         f"Add the column, or map it in the campaign file: [events.{section}] {field.name} = ..."
-        f".{did_you_mean(name, schema.columns)}"
+        f".{did_you_mean(name, schema.columns.keys() - taken)}"
     )
     if field.name == "kind" and section == "impression_columns":
         to_do += ' If all impressions are of one kind, set [events] impression_kind = "click".'

@@ -17,13 +17,20 @@ of people who convert in the slot are kept. Bad rows are told with the slots tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from adsbpc.engines import ColumnKind, Engine, Relation, quote_text
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events.moments import Window, slot_number
-from adsbpc.events.schema import CONVERSION_FIELDS, IMPRESSION_FIELDS, MappedField, map_fields
+from adsbpc.events.schema import (
+    CONVERSION_FIELDS,
+    IMPRESSION_FIELDS,
+    MappedField,
+    Reason,
+    map_fields,
+)
 from adsbpc.events.sources import Source, dialect_of, resolve_source
 from adsbpc.events.validation import (
     SourceReading,
@@ -32,7 +39,8 @@ from adsbpc.events.validation import (
     repeated_marks,
     without_repeats,
 )
-from adsbpc.model.slots import zone_offsets
+from adsbpc.model.clock_format import ClockFormat
+from adsbpc.model.slots import ZoneOffset, zone_offsets
 from adsbpc.model.spec import CampaignSpec
 
 _IMPRESSION_COLUMNS = (
@@ -48,6 +56,29 @@ _LARGEST_ORDER = 2**63 - 1
 _EVER = -(2**62)
 
 
+# The shape of a text that is no timestamp, without what it says.
+_SHAPE = (
+    "translate(substr(timestamp_text, 1, 40), '0123456789abcdefghijklmnopqrstuvwxyz"
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ', '9999999999aaaaaaaaaaaaaaaaaaaaaaaaaa"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAA')"
+)
+
+
+@dataclass(frozen=True)
+class SourceCounts:
+    """Usable rows of a source, bad ones by reason, and what a timestamp that does not parse looks
+    like, with 9 for every digit and a for every letter."""
+
+    usable: int
+    bad: Mapping[str, int]
+    unreadable_timestamp: str | None
+
+    @property
+    def broken(self) -> int:
+        """Bad rows that are nobody else's."""
+        return sum(self.bad.values()) - self.bad.get(Reason.OTHER_ADVERTISER, 0)
+
+
 @dataclass(frozen=True)
 class EventTables:
     """The rows that stand in the engine's session, and what is known about them."""
@@ -57,6 +88,7 @@ class EventTables:
     impressions: Relation
     publishers: Relation
     quarantine: Relation
+    checked: Mapping[str, Relation]
     publisher_count: int
     text_users: bool
 
@@ -76,6 +108,22 @@ class EventTables:
         )
         return int(count)
 
+    def source_counts(self) -> dict[str, SourceCounts]:
+        """What was found in each source: one more look at impressions. For the operator, never for
+        a report."""
+        return {name: self._counts_of(rows) for name, rows in self.checked.items()}
+
+    def _counts_of(self, rows: Relation) -> SourceCounts:
+        found = self.engine.rows(
+            "count rows",
+            f"SELECT reason, count(*), max({_SHAPE}) FROM {rows} GROUP BY reason ORDER BY reason",
+        )
+        return SourceCounts(
+            sum(count for reason, count, _ in found if reason is None),
+            {reason: count for reason, count, _ in found if reason is not None},
+            next((shape for reason, _, shape in found if reason == Reason.BAD_TIMESTAMP), None),
+        )
+
     def write_quarantine(self, path: Path) -> None:
         self.engine.write_parquet("write quarantine", f"SELECT * FROM {self.quarantine}", path)
 
@@ -94,12 +142,6 @@ def read_events(
     grid, lookback = spec.grid, spec.attribution.longest_lookback
     starts_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
     first_moment = starts_at - lateness - lookback
-    # Read with the zone rules of the whole campaign, whichever slot is asked for.
-    offsets = zone_offsets(
-        spec.events.timezone or spec.campaign.timezone,
-        grid.starts_at - lateness - lookback,
-        grid.ends_at,
-    )
 
     def window(reading: SourceReading, first: int) -> Window | None:
         if slot is None:
@@ -111,7 +153,7 @@ def read_events(
     # conversions with ids, which are gone through twice, and are few beside impressions.
     parsed = _rows(
         engine, "conversions_parsed",
-        conversions_checked(conversions, spec, offsets, window(conversions, starts_at)),
+        conversions_checked(conversions, spec, window(conversions, starts_at)),
         kept=slot is not None and "event_id" in conversions.fields,
     )  # fmt: skip
     # The first to arrive is kept, so that a repeat can never displace what was released.
@@ -125,13 +167,12 @@ def read_events(
         kept=slot is not None,
     )  # fmt: skip
 
-    parsed = Relation.of(
-        impressions_checked(impressions, spec, offsets, window(impressions, first_moment)),
-    )
+    parsed = Relation.of(impressions_checked(impressions, spec, window(impressions, first_moment)))
     checked = _without_repeats(
         engine, impressions, parsed, _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
     )
     in_reach = _in_reach(spec, starts_at - lateness, ends_at)
+    reachable = Relation.of(_good_or_bad(checked, in_reach))
     if slot is not None:
         in_reach += f" AND user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
     read_impressions = _rows(
@@ -149,6 +190,7 @@ def read_events(
         Relation.of(_impressions(read_impressions, publishers, order)),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
+        {"impressions": reachable, "conversions": read_conversions},
         publisher_count,
         conversions.text_users,
     )
@@ -168,19 +210,20 @@ def source_files(spec: CampaignSpec) -> set[Path]:
 
 def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
     events = spec.events
+    counts_value = spec.campaign.metric == "value"
     impression_fields = tuple(
         f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
     )
+    # What stands in a column that nothing is counted of does not matter.
+    conversion_fields = tuple(f for f in CONVERSION_FIELDS if f.name != "value" or counts_value)
     opened: list[tuple[Relation, Source, dict[str, MappedField]]] = []
     for name, location, fields, columns in (
         ("impressions", events.impressions, impression_fields, events.impression_columns),
-        ("conversions", events.conversions, CONVERSION_FIELDS, events.conversion_columns),
+        ("conversions", events.conversions, conversion_fields, events.conversion_columns),
     ):
         source = resolve_source(location, spec.directory, f"[events] {name}", dialect_of(spec))
         schemas = source.describe(engine)
-        asked_for = columns.model_fields_set | (
-            {"value"} if name == "conversions" and spec.campaign.metric == "value" else set()
-        )
+        asked_for = columns.model_fields_set | ({"value"} if counts_value else set())
         mapped = map_fields(
             fields, columns.model_dump(), frozenset(asked_for), schemas,
             f"{name.removesuffix('s')}_columns", all_text=source.is_csv,
@@ -191,7 +234,11 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
     readings = []
     for rows, source, mapped in opened:
-        reading = SourceReading(rows, mapped, text_users, source.is_csv)
+        reading = SourceReading(
+            rows, mapped, text_users, events.csv if source.is_csv else None, events.timestamps,
+            ClockFormat(events.timestamp_format) if events.timestamp_format else None,
+            _offsets(spec),
+        )  # fmt: skip
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
                 _check_moments(spec, reading, field, source.where)
@@ -199,15 +246,23 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
     return readings[0], readings[1]
 
 
+def _offsets(spec: CampaignSpec) -> tuple[ZoneOffset, ...]:
+    """Of the whole campaign, whichever slot is read."""
+    lookback = spec.events.max_lateness + spec.attribution.longest_lookback
+    zone = spec.events.timezone or spec.campaign.timezone
+    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at)
+
+
 def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where: str) -> None:
     """Refuse integers of which nobody said what they count. Nothing is read off the rows."""
     form, mapped = spec.events.timestamps, reading.fields[field]
     place = f"{where}, column {mapped.column!r}"
-    if mapped.kind is ColumnKind.INTEGER and not form.startswith("epoch"):
+    declared = form.startswith("epoch") or reading.clock is not None
+    if mapped.kind is ColumnKind.INTEGER and not declared:
         raise SourceError(
             place, "integers", "timestamps, or to be told what the integers count",
             'Set [events] timestamps = "epoch_seconds", "epoch_milliseconds" or'
-            ' "epoch_microseconds".',
+            ' "epoch_microseconds", or timestamp_format = "%Y%m%d".',
         )  # fmt: skip
 
 

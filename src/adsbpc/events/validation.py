@@ -27,83 +27,99 @@ from adsbpc.events.schema import (
     MappedField,
     Reason,
 )
+from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.slots import ZoneOffset
-from adsbpc.model.spec import CampaignSpec
+from adsbpc.model.spec import CampaignSpec, CsvSection
 
-_DECIMAL_NUMBER = "^[+-]?[0-9]{1,15}(?:[.][0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?$"
+_EXPONENT = "(?:[eE][+-]?[0-9]{1,2})?"
 _IMPRESSION_KINDS = ", ".join(map(quote_text, IMPRESSION_KINDS))
 _LARGEST_VALUE = f"{LARGEST_VALUE:g}".replace("+", "")
 
 
 @dataclass(frozen=True)
 class SourceReading:
-    """What the texts need to know about one opened source."""
+    """One opened source, and how the campaign file says that it is written: `csv` of CSV files,
+    `form` and `clock` of moments, `offsets` of the zone that those without one are of."""
 
     rows: Relation
     fields: dict[str, MappedField]
     text_users: bool
-    from_csv: bool
+    csv: CsvSection | None
+    form: str
+    clock: ClockFormat | None
+    offsets: tuple[ZoneOffset, ...]
 
+    def column(self, field: str) -> str:
+        return quote_name(self.fields[field].column)
 
-def _text(reading: SourceReading, field: str) -> str:
-    """A field as text with empty texts as NULL, or NULL where the source has no such column."""
-    if field not in reading.fields:
-        return "CAST(NULL AS STRING)"
-    return f"nullif(CAST({quote_name(reading.fields[field].column)} AS STRING), '')"
+    def text(self, field: str) -> str:
+        """A field as text with empty texts as NULL, or NULL where there is no such column."""
+        if field not in self.fields:
+            return "CAST(NULL AS STRING)"
+        return f"nullif(CAST({self.column(field)} AS STRING), '')"
 
+    def user(self) -> str:
+        if self.text_users:
+            return self.text("user_id")
+        return f"CAST({self.column('user_id')} AS BIGINT)"
 
-def _user(reading: SourceReading) -> str:
-    if reading.text_users:
-        return _text(reading, "user_id")
-    return f"CAST({quote_name(reading.fields['user_id'].column)} AS BIGINT)"
+    def value(self) -> str:
+        """As a number; one that cannot be read is NaN, to be told apart from one absent."""
+        if "value" not in self.fields:
+            return "CAST(NULL AS DOUBLE)"
+        text, number, readable = self.text("value"), self.column("value"), "TRUE"
+        if self.csv is not None:
+            pattern = f"^[+-]?[0-9]{{1,15}}(?:[{self.csv.decimal}][0-9]{{0,30}})?{_EXPONENT}$"
+            readable = is_exactly(text, pattern)
+            number = f"replace({text}, '{self.csv.decimal}', '.')"
+        return (
+            f"CASE WHEN {text} IS NULL THEN NULL WHEN {readable} THEN TRY_CAST({number} AS DOUBLE)"
+            " ELSE CAST('NaN' AS DOUBLE) END"
+        )
+
+    def moment_columns(self, field: str) -> str:
+        read = self._moment(field)
+        absent = self.text(field) if self._is_text(field) else self.column(field)
+        return (
+            f"{read.wall} AS {field}_wall, {read.zone} AS {field}_zone,"
+            f" {absent} IS NULL AS {field}_absent"
+        )
+
+    def utc(self, field: str) -> str:
+        """UTC microseconds from those columns."""
+        zone = self._moment(field).zone
+        of_column = zone if zone in (NO_ZONE, UTC) else f"{field}_zone"
+        return utc_microseconds(f"{field}_wall", of_column, self.offsets)
+
+    def moment_text(self, field: str) -> str:
+        """What stood there, for people. Engines stop at a moment that is out of range for one."""
+        if self.fields[field].kind in (ColumnKind.TIMESTAMP, ColumnKind.ZONED_TIMESTAMP):
+            return "CAST(NULL AS STRING)"
+        return self.text(field)
+
+    def has_wrong_zone(self, field: str) -> str:
+        if not self._is_text(field) or self.form not in ("zoned", "local"):
+            return "FALSE"
+        return f"{field}_zone {'=' if self.form == 'zoned' else '<>'} ''"
+
+    def rows_in(self, field: str, window: Window | None) -> str:
+        """The source, without what cannot lie in a window if there is one."""
+        if window is None or self.clock is not None:
+            return str(self.rows)
+        kind = self.fields[field].kind
+        inside = may_lie_in(self.column(field), kind, self.form, window, self.offsets)
+        return f"{self.rows} WHERE {inside}"
+
+    def _moment(self, field: str) -> Moment:
+        return moment(self.column(field), self.fields[field].kind, self.form, self.clock)
+
+    def _is_text(self, field: str) -> bool:
+        return self.fields[field].kind is ColumnKind.TEXT
 
 
 def _broken_text(fields: tuple[Field, ...]) -> str:
     """Whether one of these holds bytes that are no text."""
     return " OR ".join(f"NOT is_text({field.name})" for field in fields if field.is_text)
-
-
-def _value(reading: SourceReading) -> str:
-    """The value as a number; one that cannot be read is NaN, to be told apart from one absent."""
-    if "value" not in reading.fields:
-        return "CAST(NULL AS DOUBLE)"
-    column, text = quote_name(reading.fields["value"].column), _text(reading, "value")
-    readable = is_exactly(text, _DECIMAL_NUMBER) if reading.from_csv else "TRUE"
-    return (
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN {readable} THEN TRY_CAST({column} AS DOUBLE)"
-        " ELSE CAST('NaN' AS DOUBLE) END"
-    )
-
-
-def _moment_columns(reading: SourceReading, field: str, form: str) -> str:
-    read = _moment(reading, field, form)
-    return f"{read.wall} AS {field}_wall, {read.zone} AS {field}_zone"
-
-
-def _utc(reading: SourceReading, field: str, form: str, offsets: tuple[ZoneOffset, ...]) -> str:
-    """UTC microseconds from those columns."""
-    zone = _moment(reading, field, form).zone
-    one_for_all = zone in (NO_ZONE, UTC)
-    return utc_microseconds(f"{field}_wall", zone if one_for_all else f"{field}_zone", offsets)
-
-
-def _moment(reading: SourceReading, field: str, form: str) -> Moment:
-    mapped = reading.fields[field]
-    return moment(quote_name(mapped.column), mapped.kind, form)
-
-
-def _moment_text(reading: SourceReading, field: str) -> str:
-    """What stood there, for people. Engines stop at a moment that is out of range for a text."""
-    if reading.fields[field].kind in (ColumnKind.TIMESTAMP, ColumnKind.ZONED_TIMESTAMP):
-        return "CAST(NULL AS STRING)"
-    return _text(reading, field)
-
-
-def _wrong_zone_form(reading: SourceReading, field: str, form: str) -> str:
-    mapped = reading.fields[field]
-    if mapped.kind is not ColumnKind.TEXT or form not in ("zoned", "local"):
-        return "FALSE"
-    return f"{field}_zone {'=' if form == 'zoned' else '<>'} ''"
 
 
 def _reasons(rules: list[tuple[str, Reason]]) -> str:
@@ -113,33 +129,16 @@ def _reasons(rules: list[tuple[str, Reason]]) -> str:
     return f"CASE\n    WHEN unreadable IS NOT NULL THEN unreadable\n    {branches}\n  END AS reason"
 
 
-def _rows(
-    reading: SourceReading, field: str, form: str, window: Window | None,
-    offsets: tuple[ZoneOffset, ...],
-) -> str:  # fmt: skip
-    """The source, without what cannot lie in a window if there is one."""
-    if window is None:
-        return str(reading.rows)
-    mapped = reading.fields[field]
-    inside = may_lie_in(quote_name(mapped.column), mapped.kind, form, window, offsets)
-    return f"{reading.rows} WHERE {inside}"
-
-
-def impressions_checked(
-    reading: SourceReading,
-    spec: CampaignSpec,
-    offsets: tuple[ZoneOffset, ...],
-    window: Window | None,
-) -> str:
-    form = spec.events.timestamps
+def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Window | None) -> str:
     kind = spec.events.impression_kind
-    kind_column = quote_text(kind) if kind else f"lower({_text(reading, 'kind')})"
+    kind_column = quote_text(kind) if kind else f"lower({reading.text('kind')})"
     reasons = _reasons(
         [
             (_broken_text(IMPRESSION_FIELDS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
+            ("timestamp_absent", Reason.NO_TIMESTAMP),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
-            (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
+            (reading.has_wrong_zone("timestamp"), Reason.MIXED_ZONES),
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
             ("publisher_id IS NULL", Reason.NO_PUBLISHER),
             (f"kind IS NULL OR kind NOT IN ({_IMPRESSION_KINDS})", Reason.UNKNOWN_KIND),
@@ -147,79 +146,75 @@ def impressions_checked(
     )
     return f"""
 SELECT
-  user_id, publisher_id, advertiser_id, kind, event_id,
-  timestamp_text, time_us,
+  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text, time_us,
   {reasons}
 FROM (
   SELECT
     parsed.*,
-    {_utc(reading, "timestamp", form, offsets)} AS time_us
+    {reading.utc("timestamp")} AS time_us
   FROM (
     SELECT
-      {_user(reading)} AS user_id,
-      {_text(reading, "publisher_id")} AS publisher_id,
-      {_text(reading, "advertiser_id")} AS advertiser_id,
+      {reading.user()} AS user_id,
+      {reading.text("publisher_id")} AS publisher_id,
+      {reading.text("advertiser_id")} AS advertiser_id,
       {kind_column} AS kind,
-      {_text(reading, "event_id")} AS event_id,
-      {_moment_text(reading, "timestamp")} AS timestamp_text,
+      {reading.text("event_id")} AS event_id,
+      {reading.moment_text("timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,
-      {_moment_columns(reading, "timestamp", form)}
-    FROM {_rows(reading, "timestamp", form, window, offsets)}
+      {reading.moment_columns("timestamp")}
+    FROM {reading.rows_in("timestamp", window)}
   ) AS parsed
 ) AS timed"""
 
 
-def conversions_checked(
-    reading: SourceReading,
-    spec: CampaignSpec,
-    offsets: tuple[ZoneOffset, ...],
-    window: Window | None,
-) -> str:
-    form = spec.events.timestamps
+def conversions_checked(reading: SourceReading, spec: CampaignSpec, window: Window | None) -> str:
     arrives = "arrived_at" if "arrived_at" in reading.fields else "timestamp"
     late = f"arrived_us - time_us > {spec.events.max_lateness}"
-    needs_value = spec.campaign.metric == "value"
+    needs_value = "value" in reading.fields
     reasons = _reasons(
         [
             (_broken_text(CONVERSION_FIELDS), Reason.BAD_TEXT),
             ("user_id IS NULL", Reason.NO_USER),
+            ("timestamp_absent", Reason.NO_TIMESTAMP),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
-            (_wrong_zone_form(reading, "timestamp", form), Reason.MIXED_ZONES),
+            (reading.has_wrong_zone("timestamp"), Reason.MIXED_ZONES),
+            (f"{arrives}_absent", Reason.NO_ARRIVAL),
             ("arrived_us IS NULL", Reason.BAD_ARRIVAL),
-            (_wrong_zone_form(reading, arrives, form), Reason.MIXED_ZONES),
+            (reading.has_wrong_zone(arrives), Reason.MIXED_ZONES),
             ("arrived_us < time_us", Reason.EARLY_ARRIVAL),
             (late, Reason.LATE_ARRIVAL),
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
             ("value IS NULL" if needs_value else "FALSE", Reason.NO_VALUE),
-            (f"value < 0 OR value > {_LARGEST_VALUE}", Reason.BAD_VALUE),
+            ("isnan(value)" if needs_value else "FALSE", Reason.NO_NUMBER),
+            (
+                f"value < 0 OR value > {_LARGEST_VALUE}" if needs_value else "FALSE",
+                Reason.BAD_VALUE,
+            ),
         ]
     )
     arrival_columns = (
-        f"\n      {_moment_columns(reading, 'arrived_at', form)},"
-        if arrives == "arrived_at"
-        else ""
+        f"\n      {reading.moment_columns('arrived_at')}," if arrives == "arrived_at" else ""
     )
     return f"""
 SELECT
-  user_id, advertiser_id, kind, value, event_id,
-  timestamp_text, time_us, arrived_us,
+  user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us,
   {reasons}
 FROM (
   SELECT
     parsed.*,
-    {_utc(reading, "timestamp", form, offsets)} AS time_us,
-    {_utc(reading, arrives, form, offsets)} AS arrived_us
+    {reading.utc("timestamp")} AS time_us,
+    {reading.utc(arrives)} AS arrived_us
   FROM (
     SELECT
-      {_user(reading)} AS user_id,
-      {_text(reading, "advertiser_id")} AS advertiser_id,
-      {_text(reading, "kind")} AS kind,
-      {_value(reading)} AS value,
-      {_text(reading, "event_id")} AS event_id,
-      {_moment_text(reading, "timestamp")} AS timestamp_text,
+      {reading.user()} AS user_id,
+      {reading.text("advertiser_id")} AS advertiser_id,
+      {reading.text("kind")} AS kind,
+      {reading.value()} AS value,
+      {reading.text("event_id")} AS event_id,
+      {reading.moment_text("timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,{arrival_columns}
-      {_moment_columns(reading, "timestamp", form)}
-    FROM {_rows(reading, arrives, form, window, offsets)}
+      {reading.moment_columns("timestamp")}
+    FROM {reading.rows_in(arrives, window)}
   ) AS parsed
 ) AS timed"""
 

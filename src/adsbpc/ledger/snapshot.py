@@ -15,7 +15,8 @@ from adsbpc.ledger.records import CampaignRecord, ScopeRecord
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`scope` and `campaign` are None before they have started. `mark` is what the world may have
+    """`scope` and `campaign` are None before they have started. `scope_reserved` is what campaigns
+    of the scope that have started may spend, in pico-rho. `mark` is what the world may have
     seen of the scope, `releases` are the campaign's, byte for byte, in order. What was spent, in
     pico-rho, may be that of earlier slots."""
 
@@ -25,6 +26,7 @@ class Snapshot:
     releases: tuple[str, ...] = ()
     campaign_spent: int = 0
     scope_spent: int = 0
+    scope_reserved: int = 0
 
 
 def snapshot_of(
@@ -42,4 +44,5 @@ def snapshot_of(
         tuple(texts if through is None else texts[: through[campaign]]),
         rows.sum_of(connection, scope, "charge", campaign, through),
         rows.sum_of(connection, scope, "charge", through=through),
+        rows.sum_of(connection, scope, "campaign"),
     )

@@ -9,15 +9,16 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from adsbpc.errors import SpecError
 from adsbpc.model.attribution_spec import AttributionSection
+from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Zone, known_zone
+from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
 from adsbpc.model.slots import SlotGrid
 from adsbpc.model.toml import MisfitError, checked, read_toml
 
@@ -116,6 +117,7 @@ class CsvSection(Section):
 
     delimiter: str = ","
     quote: str = '"'
+    decimal: Literal[".", ","] = "."
 
     @model_validator(mode="after")
     def _two_signs(self) -> Self:
@@ -126,7 +128,16 @@ class CsvSection(Section):
                 )
         if self.delimiter == self.quote:
             raise ValueError(f"delimiter and quote are both {self.quote!r}: change one of them")
+        if "decimal" in self.model_fields_set and self.delimiter == self.decimal:
+            raise ValueError(
+                f"delimiter and decimal are both {self.decimal!r}: declare the delimiter that the "
+                "files have"
+            )
         return self
+
+
+def _clock(text: str) -> str:
+    return ClockFormat(text).text
 
 
 class EventsSection(Section):
@@ -134,12 +145,31 @@ class EventsSection(Section):
     conversions: Name
     engine: EngineName = "duckdb"
     timestamps: TimestampForm = "auto"
+    timestamp_format: Annotated[Name, AfterValidator(_clock)] | None = None
     timezone: Zone | None = None
     impression_kind: Literal["click", "view"] | None = None
     max_lateness: Duration = parse_duration("30d")
     impression_columns: ImpressionColumns = DEFAULTS
     conversion_columns: ConversionColumns = DEFAULTS
     csv: CsvSection = DEFAULTS
+
+    @model_validator(mode="after")
+    def _one_way_to_read_moments(self) -> Self:
+        if self.timestamp_format is not None and self.timestamps != "auto":
+            raise MisfitError(
+                f"timestamp_format says how timestamps are written, and so does timestamps = "
+                f"{self.timestamps!r}: remove one of them",
+                "timestamp_format",
+            )
+        return self
+
+
+class ChecksSection(Section):
+    """What events must be like for a campaign to start: conversions with a touch, and rows of each
+    source that cannot be used. Once it has started, nothing of it stops a release."""
+
+    min_match_rate: Share = 0.001
+    max_quarantine_rate: Share = 0.5
 
 
 class EngineSection(Section):
@@ -174,6 +204,7 @@ class CampaignSpec(Section):
     workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = Field(
         default=({},), validate_default=True
     )
+    checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
     directory: Path = Field(default=Path(), exclude=True)

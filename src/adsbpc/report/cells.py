@@ -63,7 +63,6 @@ class Lens:
 
     def cells(self, release: Release, estimates: Iterable[Estimate]) -> Iterator[Cell]:
         """A cell for each estimate and, after those of a query, one for all publishers."""
-        starts_at = self.timeline.moment(release.slot - 1)
         ends_at = self.timeline.moment(release.slot)
         for answers in _by_query(estimates):
             publishers = [answer.cell for answer in answers]
@@ -71,9 +70,10 @@ class Lens:
             for answer, counted in (*rows, (all_publishers(answers), publishers)):
                 adjusted = self._adjusted(answer.span, counted)
                 low, high = self._ends(answer, adjusted)
+                first = release.slot if answer.span is None else answer.span[0]
                 yield Cell(
                     release.slot,
-                    starts_at,
+                    self.timeline.moment(first - 1),
                     ends_at,
                     answer.query,
                     answer.cell,

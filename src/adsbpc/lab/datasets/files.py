@@ -1,8 +1,9 @@
 """Data that someone brings along, read with DuckDB: contributions of one's own, and the Criteo log.
 
 Own contributions are a Parquet or CSV file, checked before it is used. Columns: user_id, slot
-(whole, from 1), publisher_id, weight (conversions, not negative, fractions allowed). Others are
-ignored. A user's rows of one slot are taken to be in the order of time.
+(whole, from 1), publisher_id, weight (conversions, not negative, fractions allowed), which may
+be called credit, as `adsbpc attribute` writes it. Others are ignored. A user's rows of one slot
+are taken to be in the order of time.
 
 The real Criteo Sponsored Search Conversion Log was published by Criteo with Tallis and Yadav,
 "Reacting to Variations in Product Demand" (2018). The file CriteoSearchData of the archive is
@@ -66,6 +67,7 @@ def _reading(path: Path, expected: str) -> Iterator[Any]:
 
 
 COLUMNS = ("user_id", "slot", "publisher_id", "weight")
+_CREDIT = "credit"
 _CSV = (".csv", ".csv.gz")
 _OWN_SHAPE = f"a Parquet or CSV file with the columns {', '.join(COLUMNS)}"
 # Sums on the grid stay exact in a double.
@@ -77,9 +79,9 @@ _MOST_SLOTS = 100_000
 _OWN_SQL = """CREATE TEMP TABLE own AS
 SELECT row_number() OVER () AS line,
   CAST(user_id AS VARCHAR) AS user_id, CAST(publisher_id AS VARCHAR) AS publisher_id,
-  CAST(slot AS VARCHAR) AS slot_text, CAST(weight AS VARCHAR) AS weight_text,
+  CAST(slot AS VARCHAR) AS slot_text, CAST({weight} AS VARCHAR) AS weight_text,
   TRY_CAST(CAST(slot AS VARCHAR) AS DOUBLE) AS slot,
-  TRY_CAST(CAST(weight AS VARCHAR) AS DOUBLE) AS weight
+  TRY_CAST(CAST({weight} AS VARCHAR) AS DOUBLE) AS weight
 FROM {source}"""
 
 _ROWS_SQL = """SELECT dense_rank() OVER (ORDER BY user_id) - 1 AS user_number,
@@ -98,8 +100,8 @@ def read_own_data(path: Path, slots: int | None = None) -> Dataset:
         raise SpecError(f"slots = {slots}: expected 1 or more")
     with _reading(path, _OWN_SHAPE) as connection:
         source = _source(path)
-        _check_columns(connection, path, source)
-        connection.execute(_OWN_SQL.format(source=source), [str(path)])
+        weight = _weight_column(connection, path, source)
+        connection.execute(_OWN_SQL.format(source=source, weight=weight), [str(path)])
         _check_rows(connection, path, slots)
         columns = connection.execute(_ROWS_SQL).fetchnumpy()
         names = connection.execute("SELECT DISTINCT publisher_id FROM own ORDER BY publisher_id")
@@ -135,10 +137,12 @@ def _source(path: Path) -> str:
     )
 
 
-def _check_columns(connection: Any, path: Path, source: str) -> None:
+def _weight_column(connection: Any, path: Path, source: str) -> str:
+    """Which column has the weight; the others are there."""
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
     names = [str(row[0]) for row in described]
-    for column in COLUMNS:
+    weight = _CREDIT if _CREDIT in names and "weight" not in names else "weight"
+    for column in (*COLUMNS[:-1], weight):
         if column not in names:
             raise SourceError(
                 str(path),
@@ -146,6 +150,7 @@ def _check_columns(connection: Any, path: Path, source: str) -> None:
                 f"a column {column!r} too",
                 f"Rename or add the column.{did_you_mean(column, names)}",
             )
+    return weight
 
 
 def _check_rows(connection: Any, path: Path, slots: int | None) -> None:

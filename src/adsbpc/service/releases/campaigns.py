@@ -36,7 +36,7 @@ from adsbpc.service.logs import log_failure
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
-_SECTIONS = ("campaign", "attribution", "privacy", "workload")
+_SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
 _SERVERS_OWN = ("events", "engine", "ledger")
 # Keys that would make the server read a file that somebody names.
 _FILES = (
