@@ -14,7 +14,9 @@ from adsbpc.cli.quarantine import as_objects
 
 def show_start(seen: Overview) -> None:
     """Before the first charge of a campaign."""
-    show_overview(seen, notes())
+    console = notes()
+    show_overview(seen, console)
+    console.print("These counts have no noise: keep them to yourself.", style="dim")
 
 
 def show_overview(seen: Overview, console: Console) -> None:
