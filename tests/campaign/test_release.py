@@ -92,7 +92,7 @@ def test_a_report_is_held_to_the_promise_too(file: Path) -> None:
     Campaign.load(file).release(1)
     edit(file, "rho = 1.0", "rho = 0.001")
     for act in (Campaign.load(file).report, Campaign.load(file).status):
-        with pytest.raises(LedgerError, match=r"\[exact\] rho: was '1', is now '1/1000'"):
+        with pytest.raises(LedgerError, match=r"\[privacy\] rho: was 1, is now 0.001"):
             act()
 
 
@@ -121,13 +121,13 @@ PROMISES = [
     ('"P-2"]', '"P-2", "P-3"]', r"\[campaign\] publishers"),
     ("start = 2026-03-01", "start = 2026-03-02", r"\[campaign\] start"),
     ('advertiser = "Ad-1"', 'advertiser = "Ad-2"', r"\[campaign\] advertiser"),
-    ("rho = 1.0", "rho = 2.0", r"\[exact\] rho: was '1', is now '2'"),
+    ("rho = 1.0", "rho = 2.0", r"\[privacy\] rho: was 1, is now 2"),
     ("rho = 1.0", "rho = 1.0\nadjacency = 'substitute'", "adjacency"),
     ("rho = 1.0", "rho = 1.0\n[privacy.adsbpc]\nbounds = 'svt'", r"\[privacy\] adsbpc"),
     ('model = "uniform"', 'model = "last_touch"', r"\[attribution\] model: was 'uniform'"),
     ('queries = "prefix"', 'queries = "slot"', r"\[workload\] queries"),
     ("[attribution]", "[events.impression_columns]\nuser_id = 'device'\n[attribution]",
-     "user_id of impressions"),
+     r"\[events.impression_columns\] user_id: was 'user_id', is now 'device'"),
 ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def test_parameters_go_to_another_campaign(tmp_path: Path) -> None:
     winter = with_fit(tmp_path / "winter")
     Campaign.load(winter).release()
     told = run("fit", winter, "--out", tmp_path / "fit.json", cwd=tmp_path)
-    assert "Model 'shapley' of order 1, released with slot 2." in told
+    assert "Model 'shapley', released with slot 2." in told
     assert "14 counts of coalitions, noise of 3.2 users each." in told
     assert "incremental" in told
     assert Fit.from_text((tmp_path / "fit.json").read_text()) == fit_in(winter)

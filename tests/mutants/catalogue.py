@@ -74,8 +74,8 @@ MUTANTS = (
     ),
     Mutant(
         "journeys of a fit with anybody's touches", "attribution/fit_journeys.py",
-        "JOIN fit_users ON fit_users.user_id = impressions.user_id",
-        "JOIN fit_users ON TRUE", _FITS,
+        "JOIN {users} AS fit_users ON fit_users.user_id = impressions.user_id",
+        "JOIN {users} AS fit_users ON TRUE", _FITS,
     ),
     Mutant(
         "touches of a fit ranked across users", "attribution/fit_journeys.py",

@@ -9,9 +9,11 @@ from adsbpc.cli.console import notes
 Quarantined = Mapping[tuple[str, str], int]
 
 
-def note_quarantine(quarantined: Quarantined) -> None:
+def note_quarantine(quarantined: Quarantined, where: str = "") -> None:
+    """`where` so many rows were found, if it is not everywhere."""
     for (source, reason), count in quarantined.items():
-        notes().print(f"quarantined {count:,} {source}: {reason}", style="yellow")
+        told = f"quarantined {count:,} {source}{f' {where}' if where else ''}: {reason}"
+        notes().print(told, style="yellow")
 
 
 def as_objects(quarantined: Quarantined) -> list[dict[str, object]]:

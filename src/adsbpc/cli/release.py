@@ -82,11 +82,16 @@ def as_line(released: Released) -> str:
 
 
 def note_events(done: list[Released]) -> None:
-    """What was read of the newest slot, for the operator: never part of what is published."""
-    newest = next((one for one in reversed(done) if one.conversions is not None), None)
-    if newest is None:
+    """What was read, for the operator: never part of what is published."""
+    read = [one for one in done if one.conversions is not None]
+    if not read:
         return
-    note_quarantine(newest.quarantined)
+    # A row without a moment is told with every slot: how many there are in all, nobody knows.
+    most: dict[tuple[str, str], int] = {}
+    for one in read:
+        for kind, count in one.quarantined.items():
+            most[kind] = max(count, most.get(kind, 0))
+    note_quarantine(most, "in one slot" if len(read) > 1 else "")
     if not any(one.conversions for one in done):
         notes().print(
             "WARNING: no conversion was read. The slots are released and charged all the same, "

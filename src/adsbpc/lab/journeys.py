@@ -96,7 +96,8 @@ def _remove_earlier(directory: Path, spec: Path) -> None:
         )
     for file in directory.glob(f"{_LEDGER}*"):
         file.unlink()
-    shutil.rmtree(directory / "adsbpc-releases" / _SCOPE, ignore_errors=True)
+    for folder in ("adsbpc-releases", "adsbpc-books"):
+        shutil.rmtree(directory / folder / _SCOPE, ignore_errors=True)
 
 
 _SCOPE, _LEDGER = "demo", "demo-ledger.sqlite"
