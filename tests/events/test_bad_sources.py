@@ -62,8 +62,8 @@ def test_a_misspelt_column_gets_a_hint(duckdb_engine: Engine, tmp_path: Path) ->
 
 def test_a_mapped_optional_column_must_be_there(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
-    error = refusal(duckdb_engine, spec_of(tmp_path, conversion_columns={"value": "amount"}))
-    assert "column 'amount'" in error.where
+    error = refusal(duckdb_engine, spec_of(tmp_path, conversion_columns={"event_id": "order"}))
+    assert "column 'order'" in error.where
 
 
 def test_the_metric_value_needs_a_value_column(duckdb_engine: Engine, tmp_path: Path) -> None:
@@ -92,7 +92,8 @@ def test_a_column_of_the_wrong_type(
         impressions=[{**IMPRESSION, **({column: value} if table == "impressions" else {})}],
         conversions=[{**CONVERSION, **({column: value} if table == "conversions" else {})}],
     )
-    error = refusal(engine, spec_of(tmp_path))
+    counted = {"metric": "value", "value_cap": 5} if column == "value" else {}
+    error = refusal(engine, spec_of(tmp_path, campaign=counted))
     assert error.where == f"{tmp_path}/{table}.parquet, column {column!r}"
     assert error.found == f"type {duckdb if engine.name == 'duckdb' else spark}"
     assert error.expected.startswith(expected)

@@ -275,7 +275,7 @@ def test_money_has_cents_where_noise_lets_them_mean_something() -> None:
     fine = MadeUp(metric="value", value_cap=5.0, scale=0.5).report()
     coarse = MadeUp(metric="value", value_cap=500.0, scale=300.0, volume=5000).report()
     assert ".00" in _printed(fine, 90)
-    assert "." not in _printed(coarse, 90)
+    assert "." not in _printed(coarse, 90).rpartition("┘")[0]
     assert "attributed value" in _printed(coarse, 90)
 
 
@@ -289,10 +289,11 @@ def test_a_notebook_gets_a_picture_and_no_script() -> None:
     assert "(epsilon = 5.3, delta = 1e-06)" in html
 
 
-def test_a_notebook_says_what_upper_ends_include() -> None:
-    budgets = MadeUp(mechanism="personal-budget").report()
+def test_what_intervals_cover_stands_beside_them() -> None:
+    budgets, bounds = MadeUp(mechanism="personal-budget").report(), MadeUp().report()
     assert wording.UPPER_ENDS in budgets._repr_html_()
-    assert wording.UPPER_ENDS not in MadeUp().report()._repr_html_()
+    assert wording.NOISE_ONLY in bounds._repr_html_()
+    assert wording.NOISE_ONLY in " ".join(_printed(bounds, 90).split())
 
 
 def test_a_notebook_names_how_many_it_leaves_out() -> None:

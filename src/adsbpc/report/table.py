@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, interval, percent
-from adsbpc.report.wording import UPPER_ENDS, decimals, level_name, metric_name
+from adsbpc.report.wording import decimals, level_name, metric_name, what_intervals_cover
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,9 +57,8 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         share = percent(standing.share.value) if standing.share else ""
         add(standing.total, share, end_section=standing is standings.publishers[-1])
     add(standings.everything, "" if standings.everything.noisy else "100%", style="bold")
-    notes = [UPPER_ENDS] if report.estimates_cut else []
+    notes = [what_intervals_cover(report)]
     if any(standing.total.noisy for standing in standings.publishers):
         notes.append(f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}")
-    if notes:
-        table.caption = Text("\n".join(notes), style="dim")
+    table.caption = Text("\n".join(notes), style="dim")
     return table

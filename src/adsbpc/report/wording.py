@@ -47,6 +47,11 @@ BUYS = {
 
 # Below tables of campaigns with personal budgets.
 UPPER_ENDS = "Upper ends of intervals include an estimate of what was cut."
+NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
+
+
+def what_intervals_cover(report: Report) -> str:
+    return UPPER_ENDS if report.estimates_cut else NOISE_ONLY
 
 
 def metric_name(report: Report) -> str:
