@@ -54,9 +54,9 @@ personal-budgets: setup
 attribution: setup
 	$(BIN)/python docs/attribution.py
 
-# Three processes, because many tests wait; each has whole files, and one all that runs on Spark. In
-# their order, because the longest files have few tests, and would come last.
-TOGETHER := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
+# because the longest files have few tests, and would come last.
+TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest $(TOGETHER)
 
 test: setup
