@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -109,3 +110,19 @@ def test_a_slot_reads_its_own_rows(profile: Profile, tmp_path: Path) -> None:
     # Slot 2 is empty, and a few impressions of the next slot's conversions are there before it.
     assert profile.rows["conversions.parquet"] == IN_A_SLOT
     assert 2 * IN_A_SLOT <= profile.rows["impressions.parquet"] < 3 * IN_A_SLOT
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_a_slot_reads_its_rows_in_every_unit(unit: str, zone: str | None, tmp_path: Path) -> None:
+    """With event ids, for which everything before the slot is read: nanoseconds begin in 1677."""
+    file = write_campaign(tmp_path)
+    for name in ("impressions", "conversions"):
+        path = file.parent / f"{name}.parquet"
+        table = pq.read_table(path)
+        moments = table["timestamp"].cast(pa.timestamp("us")).cast(pa.timestamp(unit, zone))
+        table = table.set_column(table.schema.get_field_index("timestamp"), "timestamp", moments)
+        ids = [[str(k) for k in range(table.num_rows)]]
+        pq.write_table(table.append_column("event_id", ids), path)
+    found = [one.conversions for one in Campaign.load(file).release()]
+    assert found == [IN_A_SLOT, 0, IN_A_SLOT, IN_A_SLOT, IN_A_SLOT]

@@ -26,6 +26,7 @@ from adsbpc.errors import SourceError, SpecError
 from adsbpc.events.moments import Window, slot_number
 from adsbpc.events.schema import (
     CONVERSION_FIELDS,
+    EARLIEST_US,
     IMPRESSION_FIELDS,
     MappedField,
     Reason,
@@ -40,6 +41,7 @@ from adsbpc.events.validation import (
     without_repeats,
 )
 from adsbpc.model.clock_format import ClockFormat
+from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.model.slots import ZoneOffset, zone_offsets
 from adsbpc.model.spec import CampaignSpec
 
@@ -52,8 +54,8 @@ _CONVERSION_COLUMNS = (
 _LARGEST_ORDER = 2**63 - 1
 
 
-# Before every moment that a row may have.
-_EVER = -(2**62)
+# Before every moment that a row may have, in any zone, and still one that nanoseconds can tell.
+_EVER = EARLIEST_US - 2 * MICROSECONDS_PER_DAY
 
 
 # The shape of a text that is no timestamp, without what it says.
