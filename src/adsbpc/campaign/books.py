@@ -93,9 +93,11 @@ class BookFolder:
             )
 
     def remember(self) -> None:
-        """Note beside the books of the first slot that it was released."""
+        """Note beside the books of the first slot that it was released. A disk that does not take
+        it stops nobody: the release is committed, and the books of slot 2 will say the same."""
         if self._slot(1).is_dir() and not (self.folder / _RELEASED).exists():
-            write_durably(self.folder / _RELEASED, b"", mode=0o600)
+            with suppress(OSError):
+                write_durably(self.folder / _RELEASED, b"", mode=0o600)
 
     def seal(self, new: Path) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""
