@@ -17,6 +17,7 @@ PUBLISHERS = ("P-1", "P-2")
 # For `privacy` of a campaign. Under the fixed allowance, which is small enough to cut everybody,
 # what is kept does not depend on noise: two campaigns with the same events keep the same.
 PERSONAL = 'mechanism = "personal-budget"'
+ADSBPC = 'mechanism = "adsbpc"'
 FIXED = f"{PERSONAL}\n[privacy.personal_budget]\nallowance = 1.0"
 
 CAMPAIGN = """
@@ -65,7 +66,10 @@ def write_campaign(
     model: str = "uniform",
     conversions_per_slot: int = 12,
 ) -> Path:
-    """Every slot but the second has conversions; each follows a click an hour before."""
+    """Every slot but the second has conversions; each follows a click an hour before. AdsBPC
+    releases them unless `privacy` names a mechanism."""
+    if "mechanism" not in privacy:
+        privacy = f"{ADSBPC}\n{privacy}"
     directory.mkdir(parents=True, exist_ok=True)
     step = timedelta(days=1) if slot == "1d" else timedelta(hours=1)
     moments = [

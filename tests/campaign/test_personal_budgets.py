@@ -23,9 +23,10 @@ from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalBudget, plan_mechanism
 from adsbpc.mechanisms.personal_planning import starting_from
 from adsbpc.model import Release, StoredPlan, load_spec
+from adsbpc.model.release_spec import PrivacySection
 from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
-from tests.campaign.files import FIXED, PERSONAL, edit, published, stored, write_campaign
+from tests.campaign.files import ADSBPC, FIXED, PERSONAL, edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS
 
 
@@ -96,7 +97,6 @@ CHANGES = [
     ("heavy_user = 20", "heavy_user = 20\nallowance = 2.0", "'allowance': None.*'allowance': 2.0"),
     ("heavy_user = 20", "heavy_user = 20\nhistogram_share = 0.1", "0.05.*'histogram_share': 0.1"),
     ("heavy_user = 20", "heavy_user = 20\nprevious = 'x'", "'previous': None.*'previous': 'x'"),
-    ("[privacy.personal_budget]\nheavy_user = 20", "", "'heavy_user': 20.*'heavy_user': 30"),
 ]
 
 
@@ -113,18 +113,36 @@ def test_changed_parameters_are_refused(before: str, after: str, message: str, f
 
 def test_a_default_may_be_written_down(file: Path) -> None:
     Campaign.load(file).release(1)
-    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nheavy_user = 30")
+    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nhistogram_share = 0.05")
     assert len(Campaign.load(file).release()) == 5
 
 
-@pytest.mark.parametrize(
-    ("before", "after"), [("", PERSONAL), (PERSONAL, 'mechanism = "adsbpc"'), (PERSONAL, "")]
-)
+@pytest.mark.parametrize("started", [PERSONAL, ADSBPC])
+@pytest.mark.parametrize("heavy_user", [None, 20])
+def test_what_a_file_leaves_out_stays_as_it_was(
+    heavy_user: int | None, started: str, tmp_path: Path
+) -> None:
+    """Whatever leaving it out would mean for a new campaign."""
+    guess = f"\n[privacy.personal_budget]\nheavy_user = {heavy_user}" if heavy_user else ""
+    file = write_campaign(tmp_path, privacy=started + guess)
+    Campaign.load(file).release(1)
+    edit(file, started + guess, "")
+    campaign = Campaign.load(file)
+    named = started.split('"')[1]
+    assert campaign.plan().mechanism == named
+    assert {each.release.mechanism for each in campaign.release()} == {named}
+    assert len(campaign.report().releases) == 5
+    record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")
+    assert record is not None
+    assert record.promise["privacy"]["personal_budget"]["heavy_user"] == heavy_user
+
+
+@pytest.mark.parametrize(("before", "after"), [(ADSBPC, PERSONAL), (PERSONAL, ADSBPC)])
 def test_the_mechanism_stays(before: str, after: str, tmp_path: Path) -> None:
     file = write_campaign(tmp_path, privacy=before)
     Campaign.load(file).release(1)
     edit(file, f"rho = 1.0\n{before}", f"rho = 1.0\n{after}")
-    was, now = ("adsbpc", "personal-budget")[:: -1 if before else 1]
+    was, now = before.split('"')[1], after.split('"')[1]
     with pytest.raises(LedgerError, match=rf"\[privacy\] mechanism: was '{was}', is now '{now}'"):
         Campaign.load(file).release()
     assert list(stored(tmp_path / "ledger.sqlite")) == [1]
@@ -155,10 +173,15 @@ def test_a_ledger_of_an_earlier_version_goes_on(
             return {"slot_pico_rho": record.slot_pico_rho}
         return asdict(record)
 
+    def as_it_stood(section: PrivacySection) -> dict[str, Any]:
+        return section.model_dump(mode="json", include={"rho"})
+
     file = write_campaign(tmp_path)
     with monkeypatch.context() as earlier:
         earlier.setattr("adsbpc.ledger.rows.asdict", as_it_was)
+        earlier.setattr("adsbpc.campaign.promise.stored_privacy", as_it_stood)
         first = Campaign.load(file).release(1)
+    edit(file, ADSBPC, "")
     record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")
     assert record is not None
     assert len(record.plan.slot_pico_rho) == 5

@@ -22,7 +22,7 @@ from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
 from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
 from adsbpc.privacy.randomness import Integers
-from tests.campaign.files import PERSONAL, edit, published, stored, write_campaign
+from tests.campaign.files import ADSBPC, PERSONAL, edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
 
 
@@ -123,7 +123,7 @@ PROMISES = [
     ('advertiser = "Ad-1"', 'advertiser = "Ad-2"', r"\[campaign\] advertiser"),
     ("rho = 1.0", "rho = 2.0", r"\[privacy\] rho: was 1, is now 2"),
     ("rho = 1.0", "rho = 1.0\nadjacency = 'substitute'", "adjacency"),
-    ("rho = 1.0", "rho = 1.0\n[privacy.adsbpc]\nbounds = 'svt'", r"\[privacy\] adsbpc"),
+    (ADSBPC, f"{ADSBPC}\n[privacy.adsbpc]\nbounds = 'svt'", r"\[privacy\] adsbpc"),
     ('model = "uniform"', 'model = "last_touch"', r"\[attribution\] model: was 'uniform'"),
     ('queries = "prefix"', 'queries = "slot"', r"\[workload\] queries"),
     ("[attribution]", "[events.impression_columns]\nuser_id = 'device'\n[attribution]",

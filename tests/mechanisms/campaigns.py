@@ -25,7 +25,7 @@ def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) 
                 "publishers": ["A"],
             },
             "events": {"impressions": "i", "conversions": "c"},
-            "privacy": {"rho": 1, **privacy},
+            "privacy": {"rho": 1, "mechanism": "adsbpc", **privacy},
             "workload": [workload or {}],
         }
     )

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from adsbpc.mechanisms.allowance import EDGES, Forecast, Look, _tail
 
 BINS = len(EDGES) + 1
+NOTHING = np.zeros((0, 1))
 
 
-def forecast_of(slots: int = 31, publishers: int = 50, heavy_user: int = 30) -> Forecast:
+def concentrated(concentration: float) -> NDArray[np.float64]:
+    """A slot whose squared shares of cells add up to that."""
+    return np.ones((1, round(1 / concentration)))
+
+
+
+def forecast_of(slots: int = 31, publishers: int = 50, heavy_user: int | None = 30) -> Forecast:
     """Noise that is the same on every slot and does not cancel, which is the simplest."""
     return Forecast(slots, publishers, np.eye(slots) * 0.1, slots / 3, 1.0, 0.35, heavy_user)
 
@@ -30,7 +37,7 @@ def test_noise_alone_never_moves_the_allowance() -> None:
     forecast, nobody = forecast_of(), np.zeros(0)
     for seed in range(2_000):
         looks = [look_of(slot, nobody, seed=10 * seed + slot) for slot in (1, 2, 4)]
-        assert forecast.choose(looks, [5.0, 5.0, 5.0], 0.1) == forecast.least
+        assert forecast.choose(looks, [5.0, 5.0, 5.0], concentrated(0.1)) == forecast.least
 
 
 def test_a_false_bin_far_out_is_not_believed() -> None:
@@ -41,7 +48,7 @@ def test_a_false_bin_far_out_is_not_believed() -> None:
     counts[int(np.searchsorted(EDGES, 1000.0))] += 45
     fooled = Look(4, tuple(counts), 10.0, major=True)
     past = [8.0, 8.0, 8.0]
-    assert forecast.choose([fooled], past, 0.05) <= 1.3 * forecast.choose([honest], past, 0.05)
+    assert forecast.choose([fooled], past, concentrated(0.05)) <= 1.3 * forecast.choose([honest], past, concentrated(0.05))
 
 
 def test_bins_beside_a_large_one_are_not_seen_for_that() -> None:
@@ -60,7 +67,7 @@ def test_many_users_far_out_are_believed_at_once() -> None:
     minor = look_of(20, people, deviation=25.0)
     alarm = Look(20, minor.counts, minor.deviation, major=False)
     quiet = [look_of(16, np.full(20_000, 1.2))]
-    assert forecast.choose([*quiet, alarm], [8.0] * 19, 0.05) > 200
+    assert forecast.choose([*quiet, alarm], [8.0] * 19, concentrated(0.05)) > 200
 
 
 def test_a_minor_look_that_shows_what_is_expected_changes_nothing() -> None:
@@ -69,14 +76,14 @@ def test_a_minor_look_that_shows_what_is_expected_changes_nothing() -> None:
     again = look_of(18, people * 1.05, deviation=25.0, seed=9)
     minor = Look(18, again.counts, again.deviation, major=False)
     past = [8.0] * 17
-    assert forecast.choose([*looks, minor], past, 0.05) == forecast.choose(looks, past, 0.05)
+    assert forecast.choose([*looks, minor], past, concentrated(0.05)) == forecast.choose(looks, past, concentrated(0.05))
 
 
 def test_needs_that_grow_are_forecast_to_go_on() -> None:
     """Everybody needs twice as much at slot 2 and four times at slot 4: 31 times at the end."""
     forecast = forecast_of(publishers=1, heavy_user=1)
     looks = [look_of(slot, np.full(20_000, 1.1 * slot), seed=slot) for slot in (1, 2, 4)]
-    chosen = forecast.choose(looks, [30.0] * 3, 1.0)
+    chosen = forecast.choose(looks, [30.0] * 3, concentrated(1.0))
     assert 31 * 0.9 <= chosen <= 31 * 2.5
 
 
@@ -84,21 +91,21 @@ def test_needs_that_do_not_grow_are_not_inflated() -> None:
     forecast = forecast_of(heavy_user=1)
     people = np.random.default_rng(3).uniform(1, 6, 50_000)
     looks = [look_of(slot, people, seed=slot) for slot in (1, 2, 4, 8, 16)]
-    assert 5 <= forecast.choose(looks, [8.0] * 15, 0.05) <= 14
+    assert 5 <= forecast.choose(looks, [8.0] * 15, concentrated(0.05)) <= 14
 
 
 def test_more_at_stake_asks_for_more() -> None:
     """The same shape with more people: what is cut grows, noise does not."""
     forecast, rng = forecast_of(heavy_user=1), np.random.default_rng(4)
     few, many = (
-        forecast.choose([look_of(8, rng.pareto(4, people) + 1)], [5.0] * 7, 0.05)
+        forecast.choose([look_of(8, rng.pareto(4, people) + 1)], [5.0] * 7, concentrated(0.05))
         for people in (2_000, 2_000_000)
     )
     assert few < many
 
 
 def test_the_public_guess_is_a_floor() -> None:
-    small, large = (forecast_of(heavy_user=users).choose([], [], None) for users in (5, 500))
+    small, large = (forecast_of(heavy_user=users).choose([], [], NOTHING) for users in (5, 500))
     assert small < large
     assert small == forecast_of(heavy_user=5).least
 
@@ -107,25 +114,25 @@ def test_the_public_guess_is_a_floor() -> None:
     st.lists(st.lists(st.integers(-60, 10**7), min_size=BINS, max_size=BINS), max_size=4),
     st.integers(1, 5),
     st.sampled_from([1, 2, 4000]),
-    st.floats(1e-4, 1.0) | st.none(),
+    st.lists(st.lists(st.floats(-1e6, 1e7), min_size=3, max_size=3), max_size=5),
 )
 @settings(max_examples=200, deadline=None)
 def test_any_histogram_gives_a_sensible_allowance(
-    histograms: list[list[int]], slots: int, publishers: int, concentration: float | None
+    histograms: list[list[int]], slots: int, publishers: int, released: list[list[float]]
 ) -> None:
-    """Also the first and the last bin, no users, all users, one slot."""
-    forecast = forecast_of(slots, publishers)
+    """Also the first and the last bin, no users, all users, one slot, any releases."""
+    forecast = forecast_of(slots, publishers, heavy_user=None)
     looks = [
         Look(slot, tuple(counts), 5.0, major=slot in (1, 2, 4))
         for slot, counts in enumerate(histograms[:slots], start=1)
     ]
     past = [3.0] * max(0, len(looks) - 1)
-    chosen = forecast.choose(looks, past, concentration)
+    chosen = forecast.choose(looks, past, np.array(released).reshape(-1, 3))
     assert forecast.least <= chosen < 1e5
 
 
 def test_users_in_the_last_bin_count() -> None:
     people = np.full(5_000, 50_000.0)
-    assert forecast_of().choose([look_of(1, people)], [], None) == pytest.approx(
+    assert forecast_of().choose([look_of(1, people)], [], NOTHING) == pytest.approx(
         EDGES[0] * 2 ** (127 / 8)
     )

@@ -295,7 +295,7 @@ def test_a_quiet_slot_looks_like_any_other() -> None:
 def test_lopsided_questions_can_be_planned(slots: int, workload: dict[str, Any]) -> None:
     mechanism = planned(slots, workload)
     assert mechanism.forecast is not None
-    assert mechanism.forecast.choose([], [], None) > 0
+    assert mechanism.forecast.choose([], [], np.zeros((0, 1))) > 0
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -324,7 +324,7 @@ def test_a_campaign_starts_where_an_earlier_one_ended(adjacency: Adjacency) -> N
         for slot, release in enumerate(releases, start=1)
         if release.histogram
     ]
-    assert started.allowance == pytest.approx(mechanism.forecast.choose(looks, [], None))
+    assert started.allowance == pytest.approx(mechanism.forecast.choose(looks, [], np.zeros((0, 1))))
     first, _ = started.release(
         PersonalState(), ArrayAccounts(index_of(people())), SeededRandomness(2)
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from adsbpc.audit.claims import require
 from adsbpc.audit.record import Record
-from adsbpc.model.release_spec import PrivacySection
+from adsbpc.model.release_spec import PrivacySection, kept_privacy
 
 # Amounts in the ledger are whole numbers of this part of rho.
 PICO = 10**12
@@ -108,7 +108,7 @@ class PromisedPlan:
 def plan_of(record: Record) -> PromisedPlan:
     """What the ledger's entry says that the campaign promised and how it was to spend it."""
     promise: dict[str, Any] = record.opening["promise"]
-    privacy = PrivacySection.model_validate(promise["privacy"])
+    privacy = PrivacySection.model_validate(kept_privacy(promise["privacy"]))
     fit = promise.get("attribution", {}).get("fit") or {}
     plan = PromisedPlan(
         Fraction(promise["exact"]["rho"]),

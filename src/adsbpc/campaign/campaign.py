@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from adsbpc.campaign.promise import check_promise, promise_of
+from adsbpc.campaign.promise import as_started
 from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
@@ -101,10 +101,9 @@ class Campaign:
         """The promise, the split of the budget and the expected errors, before any data. A bound,
         or allowance of personal budgets, is only assumed. Refused where the scope has no room."""
         from adsbpc.campaign.plan import plan
-        from adsbpc.campaign.planning import check_room
+        from adsbpc.campaign.planning import with_room
 
-        check_room(self.spec, self._ledger)
-        return plan(self.spec, bound)
+        return plan(with_room(self.spec, self._ledger), bound)
 
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None
@@ -307,7 +306,7 @@ class Campaign:
         published = ReleaseFolder(self.spec, self._ledger)
         found = published.snapshot(through)
         if found.campaign is not None:
-            check_promise(found.campaign.promise, promise_of(self.spec), self.spec.campaign.name)
+            as_started(self.spec, found.campaign.promise)
             published.mark(found.mark)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adsbpc.campaign.promise import as_started
 from adsbpc.errors import SpecError
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
@@ -20,11 +21,14 @@ def plan_anew(spec: CampaignSpec) -> Mechanism:
     return plan_mechanism(spec, previous=_previous(spec))
 
 
-def check_room(spec: CampaignSpec, ledger: Ledger) -> None:
-    """Refuse a campaign that has not started and that its scope would not let in."""
+def with_room(spec: CampaignSpec, ledger: Ledger) -> CampaignSpec:
+    """The campaign as it has started; or as it is, unless its scope would not let it in."""
     guarantee, limit = guarantee_of(spec), scope_limit_of(spec)
-    if ledger.started(guarantee, spec.campaign.name, limit) is None:
-        ledger.check_room(Opening(guarantee, spec.campaign.name, {}, StoredPlan(()), limit))
+    record = ledger.started(guarantee, spec.campaign.name, limit)
+    if record is not None:
+        return as_started(spec, record.promise)
+    ledger.check_room(Opening(guarantee, spec.campaign.name, {}, StoredPlan(()), limit))
+    return spec
 
 
 def _previous(spec: CampaignSpec) -> tuple[Release, ...]:

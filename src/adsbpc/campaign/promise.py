@@ -12,7 +12,12 @@ from adsbpc.errors import LedgerError, WorkloadError
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.attribution_spec import AttributionSection
-from adsbpc.model.release_spec import PrivacySection, WorkloadSection
+from adsbpc.model.release_spec import (
+    PrivacySection,
+    WorkloadSection,
+    kept_privacy,
+    stored_privacy,
+)
 from adsbpc.model.rules import cause_of
 from adsbpc.model.spec import CampaignSection
 
@@ -42,13 +47,13 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
     sections = {
         "campaign": spec.campaign,
         "attribution": spec.attribution,
-        "privacy": privacy_of(spec),
         "workload": spec.workload[0],
     }
     promise = {
         name: section.model_dump(mode="json", exclude_unset=True)
         for name, section in sections.items()
     }
+    promise["privacy"] = stored_privacy(privacy_of(spec))
     promise["privacy"].pop("scope_rho", None)
     if spec.attribution.fit is not None and spec.attribution.fit.slots is None:
         # The ledger keeps the parameters themselves, wherever they were read from.
@@ -62,19 +67,23 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
     return promise
 
 
-def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -> None:
-    """Refuse a campaign file that promises something else than the campaign started with."""
+def as_started(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
+    """The campaign file of a campaign that has started, with what it started with where the file
+    leaves that to this version. Refuses a file that promises something else."""
+    campaign = spec.campaign.name
     try:
+        started = {**started, "privacy": kept_privacy(started["privacy"])}
         before = _flat(started)
-    except (ValidationError, AttributeError, KeyError) as error:
+        spec = _with_choices(spec, started["privacy"])
+    except (ValidationError, AttributeError, KeyError, TypeError) as error:
         raise LedgerError(
             f"campaign {campaign!r}: what it promised cannot be read ({cause_of(error)}). If a "
             "newer adsbpc started it, upgrade; otherwise run adsbpc status --verify"
         ) from None
-    after = _flat(now)
+    after = _flat(promise_of(spec))
     changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
     if not changed:
-        return
+        return spec
     lines = "\n".join(
         f"  {_KEYS.get(key, key)}: was {_shown(before.get(key), key)}, is now"
         f" {_shown(after.get(key), key)}"
@@ -87,6 +96,17 @@ def check_promise(started: dict[str, Any], now: dict[str, Any], campaign: str) -
         "Put the file back as it was. Under another name it would be a new campaign, which needs "
         "room of its own in the scope"
     )
+
+
+def _with_choices(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
+    privacy = privacy_of(spec)
+    personal, choices = privacy.personal_budget, dict[str, Any]()
+    if "heavy_user" not in personal.model_fields_set:
+        heavy_user = started["personal_budget"]["heavy_user"]
+        choices["personal_budget"] = personal.model_copy(update={"heavy_user": heavy_user})
+    if "mechanism" not in privacy.model_fields_set:
+        choices["mechanism"] = started["mechanism"]
+    return spec.model_copy(update={"privacy": privacy.model_copy(update=choices)})
 
 
 def _shown(value: Any, key: str) -> str:

@@ -20,7 +20,7 @@ from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.overview import Overview, check_start, overview_of
 from adsbpc.campaign.planning import plan_anew
-from adsbpc.campaign.promise import check_promise, promise_of
+from adsbpc.campaign.promise import as_started, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
@@ -144,7 +144,7 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Run
     guarantee, scope_limit = guarantee_of(spec), scope_limit_of(spec)
     record = ledger.started(guarantee, spec.campaign.name, scope_limit)
     if record is not None:
-        check_promise(record.promise, promise_of(spec), spec.campaign.name)
+        spec = as_started(spec, record.promise)
         if record.plan.fit is not None:
             check_declared(spec, Fit.from_text(record.plan.fit))
         return Running(spec, ledger, published, plan_mechanism(spec, record.plan), None)

@@ -50,6 +50,13 @@ _LOYAL_CHANCE, _WORTH_WEIGHING = 0.05, 0.05
 _ALARM = 1.5
 # Somebody with the public guess of conversions fits, more or less, whatever the histograms show.
 _SPREAD_OUT, _LOYAL = 0.7, 1.5
+# Nobody guessed: so many conversions, or so many times the mean of a person where histograms hide
+# more than this part of the people. Who is hidden converts more often than anybody who is seen.
+_HEAVY_USER, _TIMES_THE_MEAN, _HIDDEN_PART = 30, 10.0, 0.012
+# How many have converted grows like slot^b, with b this before it is seen, and later so much less.
+_NEW_PEOPLE, _FEWER_ARE_NEW = 0.65, 0.65
+# Earlier looks show too few to go by, and not much more than usual may be chance.
+_FIRST_GUESS, _CLEARLY_MORE = 4, 2.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ class Forecast:
     """Chooses allowances. `noise` is the matrix N with c^T N c = the weighted sum of variances of
     answers for one cell under allowances c; `spans` is sum_j weight_j^2 (share of the slots
     that query j covers)^2; `own` and `recurring` are the mean cost of a slot, and of a pair of
-    slots, of one conversion each; `heavy_user` is the public guess of conversions.
+    slots, of one conversion each; `heavy_user` is the public guess of conversions, if there is one.
     """
 
     slots: int
@@ -107,28 +114,58 @@ class Forecast:
     spans: float
     own: float
     recurring: float
-    heavy_user: int
+    heavy_user: int | None
 
     @property
     def least(self) -> float:
-        spread_out = _SPREAD_OUT * self.own * self.heavy_user
-        loyal = _LOYAL * self.recurring * self.heavy_user**2 / self.cells
-        return sqrt(spread_out + loyal)
+        """The allowance before anything is seen."""
+        return self._fitting(self.heavy_user or _HEAVY_USER)
 
     def choose(
-        self, looks: Sequence[Look], past: Sequence[float], concentration: float | None
+        self, looks: Sequence[Look], past: Sequence[float], released: Reals
     ) -> float:
-        """The allowance of the next slot. `past` has those of earlier slots; `concentration` is
-        the sum of squared shares of cells in what was released, None before anything was."""
-        if concentration is None:
-            concentration = self.cells**-0.7
+        """The allowance of the next slot. `past` has those of earlier slots, and `released` what
+        was released of them, a row a slot and a column a cell, in conversions."""
+        totals = np.maximum(released.sum(axis=0), 0)
+        concentration = self.cells**-0.7
+        if totals.any():
+            concentration = float(((totals / totals.sum()) ** 2).sum())
         major = [look for look in looks if look.major]
         chosen = self._weigh(major, past, concentration, strict=False) or 0.0
         if looks and not looks[-1].major:
             alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
             if alarmed is not None and alarmed > _ALARM * chosen:
                 chosen = alarmed
-        return max(self.least, chosen)
+        return max(self._fitting(self._heavy_user(major, released)), chosen)
+
+    def _fitting(self, conversions: float) -> float:
+        """The norm of somebody with so many conversions."""
+        spread_out = _SPREAD_OUT * self.own * conversions
+        loyal = _LOYAL * self.recurring * conversions**2 / self.cells
+        return sqrt(spread_out + loyal)
+
+    def _heavy_user(self, looks: Sequence[Look], released: Reals) -> float:
+        """The public guess, or one from what was released before the last look: until the next one
+        it stays as it is, because noise cancels only between slots of the same allowance."""
+        if self.heavy_user is not None:
+            return self.heavy_user
+        tails = [tail for look in looks if (tail := _tail(look, strict=False)) is not None]
+        before = released[: tails[-1].slot - 1] if tails else released[:0]
+        if len(before) < _FIRST_GUESS - 1:
+            return _HEAVY_USER
+        mean = float(before.sum()) / len(before) * self.slots / self._people(tails)
+        hidden = _SEEN * tails[-1].deviation / float(tails[-1].above[0])
+        guess = _TIMES_THE_MEAN * mean * min(1.0, hidden / _HIDDEN_PART) ** 3
+        return guess if guess > _CLEARLY_MORE * _HEAVY_USER else _HEAVY_USER
+
+    def _people(self, tails: Sequence[_Tail]) -> float:
+        """How many will have converted by the end: fewer and fewer are new."""
+        first, newest = tails[0], tails[-1]
+        growth = _NEW_PEOPLE
+        if newest.slot > first.slot:
+            times = max(1.0, float(newest.above[0] / first.above[0]))
+            growth = min(1.0, log2(times) / log2(newest.slot / first.slot))
+        return float(newest.above[0] * (self.slots / newest.slot) ** (_FEWER_ARE_NEW * growth))
 
     def _weigh(
         self, looks: Sequence[Look], past: Sequence[float], concentration: float, strict: bool

@@ -275,22 +275,22 @@ class PersonalBudget:
             for number, counts in enumerate([*state.histograms, histogram], start=1)
             if counts
         ]
-        chosen = self.forecast.choose(looks, state.allowances, self._concentration(state))
-        if self.allowance is not None and slot <= max(1, self.slots // 4):
-            # An earlier campaign knows better than the first days, unless they are out of line.
-            return self.allowance if chosen < 2 * self.allowance else chosen
-        return chosen
+        chosen = self.forecast.choose(looks, state.allowances, self._conversions(state))
+        if self.allowance is None or chosen > 2 * self.allowance:
+            return chosen
+        # An earlier campaign has seen its end, and knows better than the first days, and later than
+        # forecasts that are not out of line.
+        early = slot <= max(1, self.slots // 4)
+        return self.allowance if early or chosen > self.allowance / 3 else chosen
 
     def _deviation(self, slot: int) -> float:
         return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
 
-    def _concentration(self, state: PersonalState) -> float | None:
-        """Sum of squared shares of cells in what was released so far."""
+    def _conversions(self, state: PersonalState) -> Reals:
+        """What was released, a row a slot and a column a cell."""
         if not state.values:
-            return None
-        totals = np.maximum(self._totals(state)[:, :-1].sum(axis=0), 0)
-        total = float(totals.sum())
-        return None if total == 0 else float(((totals / total) ** 2).sum())
+            return np.zeros((0, len(self.layout)))
+        return self._totals(state)[:, :-1] / (self.unit_value * UNITS_PER_CONVERSION)
 
     def _row(
         self,

@@ -13,6 +13,7 @@ from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.allowance import Forecast, Look
 from adsbpc.mechanisms.interface import Question
 from adsbpc.mechanisms.personal_budget import PersonalBudget
+from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Release
@@ -180,7 +181,7 @@ def query_variances(queries: Reals, strategy: Strategy) -> Reals:
     return np.asarray(((queries @ inverse) ** 2).sum(axis=1))
 
 
-def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int) -> Forecast:
+def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int | None) -> Forecast:
     workload, slots = mechanism.workloads[0], mechanism.slots
     queries = query_matrix(workload)
     asked = queries.T @ (weights[:, None] * queries)
@@ -224,5 +225,8 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
             "[privacy.personal_budget] previous: those releases have no histograms of personal "
             "budgets. Name the folder of a campaign that has, or remove the key"
         )
-    chosen = mechanism.forecast.choose(looks, [], None)
-    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
+    longer = mechanism.slots / len(previous)
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION * longer
+    totals = [[each.value / worth for each in release.slot_totals] for release in previous]
+    chosen = mechanism.forecast.choose(looks, [], np.array(totals))
+    return replace(mechanism, allowance=chosen * sqrt(longer))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -52,7 +53,7 @@ class PersonalBudgetSection(Section):
     """Parameters of personal budgets.
 
     `heavy_user` is a public guess: how many conversions a person has in the campaign who converts
-    often. `allowance` fixes what everybody may add over the campaign, in conversions; without it,
+    often. Left out, what is released says it. `allowance` fixes what everybody may add over the campaign, in conversions; without it,
     it follows noisy histograms, for `histogram_share` of rho. `previous` is the folder of an
     earlier campaign's releases, whose histograms say where to start. `beta` belongs to the
     strategy "toeplitz".
@@ -60,7 +61,7 @@ class PersonalBudgetSection(Section):
 
     strategy: Literal["optimised", "toeplitz", "square-root", "identity"] = "optimised"
     beta: Annotated[float, Field(ge=0, le=1)] | None = None
-    heavy_user: Annotated[int, Field(ge=1, le=100_000)] = 30
+    heavy_user: Annotated[int, Field(ge=1, le=100_000)] | None = None
     allowance: Annotated[float, Field(ge=0.5, le=10_000)] | None = None
     previous: str | None = None
     histogram_share: Annotated[float, Field(ge=0.001, le=0.5)] = 0.05
@@ -82,9 +83,17 @@ class PrivacySection(Section):
     epsilon: Moderate | None = None
     delta: BetweenZeroAndOne = 1e-6
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    mechanism: MechanismName = "adsbpc"
+    mechanism: MechanismName = "personal-budget"
     adsbpc: AdsBPCSection = DEFAULTS
     personal_budget: PersonalBudgetSection = DEFAULTS
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parameters_name_their_mechanism(cls, content: Any) -> Any:
+        """Who sets parameters of AdsBPC, and no others, means AdsBPC."""
+        if isinstance(content, dict) and "adsbpc" in content and "personal_budget" not in content:
+            return {"mechanism": "adsbpc", **content}
+        return content
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
@@ -93,6 +102,23 @@ class PrivacySection(Section):
         if self.epsilon is not None and "delta" not in self.model_fields_set:
             raise ValueError("epsilon needs delta, for example delta = 1e-6")
         return self
+
+
+def stored_privacy(section: PrivacySection) -> dict[str, Any]:
+    """As it is kept: what was left out and may mean something else to a later version is stated."""
+    content = section.model_dump(mode="json", exclude_unset=True)
+    personal = content.get("personal_budget", {})
+    return content | {
+        "mechanism": section.mechanism,
+        "personal_budget": personal | {"heavy_user": section.personal_budget.heavy_user},
+    }
+
+
+def kept_privacy(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What was kept, in the words of today: where it states nothing, it was kept when that meant
+    AdsBPC and a heavy user of thirty conversions."""
+    personal = {"heavy_user": 30, **stored.get("personal_budget", {})}
+    return {"mechanism": "adsbpc", **stored, "personal_budget": personal}
 
 
 class WorkloadSection(Section):

@@ -26,6 +26,7 @@ from adsbpc.errors import BudgetError, ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
+from adsbpc.model.release_spec import kept_privacy, stored_privacy
 from adsbpc.model.spec import LedgerSection
 from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
@@ -207,7 +208,10 @@ class CampaignBook:
 
     def _registered(self, row: Row[Any]) -> Registered:
         try:
-            spec = self.spec(json.loads(row.spec))
+            content = json.loads(row.spec)
+            if "privacy" in content:
+                content["privacy"] = kept_privacy(content["privacy"])
+            spec = self.spec(content)
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
@@ -288,7 +292,8 @@ def _completed(content: dict[str, Any]) -> dict[str, Any]:
 
 def content_of(spec: CampaignSpec) -> dict[str, Any]:
     """What was understood of a campaign, which reads the same for ever."""
-    return spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
+    content = spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
+    return content if spec.privacy is None else content | {"privacy": stored_privacy(spec.privacy)}
 
 
 def check_scope(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignSpec]) -> None:
