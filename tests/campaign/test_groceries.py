@@ -15,8 +15,8 @@ from adsbpc.lab.datasets.dataset import dataset_of
 from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_mechanism
 from adsbpc.mechanisms.personal_planning import starting_from
 from adsbpc.model import Drawn, Release, load_spec
-from adsbpc.privacy import SeededRandomness
 from adsbpc.model.slots import SlotGrid
+from adsbpc.privacy import SeededRandomness
 from adsbpc.report.cells import Lens
 from adsbpc.report.timeline import Timeline
 from tests.groceries import DAYS, DEPARTMENTS, PEOPLE, Purchases, purchases, write_groceries

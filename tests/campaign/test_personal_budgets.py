@@ -18,12 +18,12 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign import start
+from adsbpc.campaign.promise import promise_of
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, PrivacyError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalBudget, plan_mechanism
 from adsbpc.mechanisms.personal_planning import starting_from
-from adsbpc.model import Release, StoredPlan, load_spec
-from adsbpc.model.release_spec import PrivacySection
+from adsbpc.model import CampaignSpec, Release, StoredPlan, load_spec
 from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
 from tests.campaign.files import ADSBPC, FIXED, PERSONAL, edit, published, stored, write_campaign
@@ -173,13 +173,13 @@ def test_a_ledger_of_an_earlier_version_goes_on(
             return {"slot_pico_rho": record.slot_pico_rho}
         return asdict(record)
 
-    def as_it_stood(section: PrivacySection) -> dict[str, Any]:
-        return section.model_dump(mode="json", include={"rho"})
+    def as_it_promised(spec: CampaignSpec) -> dict[str, Any]:
+        return {**promise_of(spec), "privacy": {"rho": 1.0}}
 
     file = write_campaign(tmp_path)
     with monkeypatch.context() as earlier:
         earlier.setattr("adsbpc.ledger.rows.asdict", as_it_was)
-        earlier.setattr("adsbpc.campaign.promise.stored_privacy", as_it_stood)
+        earlier.setattr("adsbpc.campaign.release.promise_of", as_it_promised)
         first = Campaign.load(file).release(1)
     edit(file, ADSBPC, "")
     record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")

@@ -19,7 +19,6 @@ def concentrated(concentration: float) -> NDArray[np.float64]:
     return np.ones((1, round(1 / concentration)))
 
 
-
 def forecast_of(slots: int = 31, publishers: int = 50, heavy_user: int | None = 30) -> Forecast:
     """Noise that is the same on every slot and does not cancel, which is the simplest."""
     return Forecast(slots, publishers, np.eye(slots) * 0.1, slots / 3, 1.0, 0.35, heavy_user)
@@ -48,7 +47,9 @@ def test_a_false_bin_far_out_is_not_believed() -> None:
     counts[int(np.searchsorted(EDGES, 1000.0))] += 45
     fooled = Look(4, tuple(counts), 10.0, major=True)
     past = [8.0, 8.0, 8.0]
-    assert forecast.choose([fooled], past, concentrated(0.05)) <= 1.3 * forecast.choose([honest], past, concentrated(0.05))
+    assert forecast.choose([fooled], past, concentrated(0.05)) <= 1.3 * forecast.choose(
+        [honest], past, concentrated(0.05)
+    )
 
 
 def test_bins_beside_a_large_one_are_not_seen_for_that() -> None:
@@ -76,7 +77,9 @@ def test_a_minor_look_that_shows_what_is_expected_changes_nothing() -> None:
     again = look_of(18, people * 1.05, deviation=25.0, seed=9)
     minor = Look(18, again.counts, again.deviation, major=False)
     past = [8.0] * 17
-    assert forecast.choose([*looks, minor], past, concentrated(0.05)) == forecast.choose(looks, past, concentrated(0.05))
+    assert forecast.choose([*looks, minor], past, concentrated(0.05)) == forecast.choose(
+        looks, past, concentrated(0.05)
+    )
 
 
 def test_needs_that_grow_are_forecast_to_go_on() -> None:

@@ -324,7 +324,9 @@ def test_a_campaign_starts_where_an_earlier_one_ended(adjacency: Adjacency) -> N
         for slot, release in enumerate(releases, start=1)
         if release.histogram
     ]
-    assert started.allowance == pytest.approx(mechanism.forecast.choose(looks, [], np.zeros((0, 1))))
+    assert started.allowance == pytest.approx(
+        mechanism.forecast.choose(looks, [], np.zeros((0, 1)))
+    )
     first, _ = started.release(
         PersonalState(), ArrayAccounts(index_of(people())), SeededRandomness(2)
     )

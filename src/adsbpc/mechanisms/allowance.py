@@ -121,9 +121,7 @@ class Forecast:
         """The allowance before anything is seen."""
         return self._fitting(self.heavy_user or _HEAVY_USER)
 
-    def choose(
-        self, looks: Sequence[Look], past: Sequence[float], released: Reals
-    ) -> float:
+    def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:
         """The allowance of the next slot. `past` has those of earlier slots, and `released` what
         was released of them, a row a slot and a column a cell, in conversions."""
         totals = np.maximum(released.sum(axis=0), 0)
