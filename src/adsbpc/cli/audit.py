@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeElapsedColumn
 
 from adsbpc.audit import Claim, Findings
 from adsbpc.campaign import Campaign
-from adsbpc.cli.console import progress_bar, results, stoppable
+from adsbpc.cli.console import progress, results, stoppable
 
 _EXACT = "Figures are exact, without any noise: for auditors, not for publication."
 
@@ -36,11 +36,9 @@ def findings_of(campaign: Campaign) -> Findings:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    title = TextColumn("Auditing the books")
-    with progress_bar(title, MofNCompleteColumn(), BarColumn(), TimeElapsedColumn()) as shown:
-        # Nothing is drawn where there are no books.
-        task = shown.add_task("steps", total=None, visible=False)
-        yield lambda done, total: shown.update(task, completed=done, total=total, visible=True)
+    # How many steps there are, is known once the books are found.
+    with progress("Auditing the books", None, TimeElapsedColumn()) as step:
+        yield lambda done, total: step(completed=done, total=total)
 
 
 def _print(found: Findings) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import ProgressColumn
 
+# Between two lines of a log that say how far something is.
+_CALM_SECONDS = 5.0
 # What a shell reports for a program that was stopped with Ctrl-C.
 _STOPPED = 130
 
@@ -37,12 +40,33 @@ def stoppable(
         raise typer.Exit(_STOPPED) from None
 
 
-def progress_bar(*columns: ProgressColumn) -> Progress:
-    """Nothing is drawn where nobody looks."""
-    from rich.progress import Progress
+@contextmanager
+def progress(
+    what: str, total: int | None, *columns: ProgressColumn, **fields: Any
+) -> Iterator[Callable[..., None]]:
+    """A bar that is one further whenever the step is called, or as far as that says. Where no
+    terminal is, a line now and then for whoever reads the log; short work says nothing there."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     shown_on = notes()
-    return Progress(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
+    quiet = not shown_on.is_terminal
+    begun = (TextColumn(what), MofNCompleteColumn(), BarColumn())
+    with Progress(*begun, *columns, console=shown_on, transient=True, disable=quiet) as shown:
+        # Nothing is drawn where there is nothing to do.
+        task = shown.add_task(what, total=total, visible=total is not None, **fields)
+        told = monotonic()
+
+        def step(**changed: Any) -> None:
+            nonlocal told
+            shown.update(task, visible=True, **changed)
+            if "completed" not in changed:
+                shown.advance(task)
+            if quiet and monotonic() - told >= _CALM_SECONDS:
+                done = shown.tasks[0]
+                shown_on.print(f"{what}: {done.completed:.0f} of {done.total:.0f}")
+                told = monotonic()
+
+        yield step
 
 
 def named_run(slots: Sequence[int]) -> str:

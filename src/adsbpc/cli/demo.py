@@ -10,7 +10,7 @@ import numpy as np
 
 from adsbpc.campaign import Campaign, Released, attribute, contributed
 from adsbpc.cli.console import counted, notes, results, stoppable
-from adsbpc.cli.release import progress
+from adsbpc.cli.release import progress_of_slots
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
 from adsbpc.errors import no_such_choice
@@ -35,7 +35,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
     made = made_up(directory, users, slots, model, seed)
     campaign = Campaign.load(made.spec)
     released = []
-    with stoppable(), progress(slots) as advance:
+    with stoppable(), progress_of_slots(slots) as advance:
         for one in campaign.releasing():
             released.append(one)
             advance(one)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from adsbpc.cli.console import stoppable
 from adsbpc.cli.demo import made_up
-from adsbpc.cli.release import progress
+from adsbpc.cli.release import progress_of_slots
 from adsbpc.client import Client
 from adsbpc.lab.journeys import CHANNELS
 from adsbpc.service.auth.permissions import Role
@@ -108,7 +108,7 @@ def _play(
     impressions = _Journal(directory / "impressions.parquet")
     conversions = _Journal(directory / "conversions.parquet")
     shown = 0
-    with progress(campaign["slots"]) as advance:
+    with progress_of_slots(campaign["slots"]) as advance:
         while shown < campaign["slots"]:
             now = clock.now()
             for publisher, rows in impressions.until(now, "publisher_id"):
@@ -117,7 +117,7 @@ def _play(
                 advertiser.push_conversions(rows)
             for released in operator.releases(campaign["id"], after=shown):
                 shown = released["slot"]
-                advance()
+                advance(None)
             clock.until = _horizon(start, _released(backend, campaign), campaign["slots"])
             time.sleep(_PAUSE_SECONDS)
 

@@ -38,6 +38,12 @@ rho = 1.0                      # the budget of the whole campaign in zCDP; or ep
 adjacency = "add-remove"       # or "substitute"
 mechanism = "personal-budget"  # or "adsbpc"
 
+[privacy.personal_budget]
+# How many conversions somebody has in the whole campaign who converts often. Left out, the first
+# releases find out privately. If you have earlier or public data that you may look at, write what
+# adsbpc plan --pilot says: the first days are then as accurate as the last.
+# heavy_user = 100
+
 [[workload]]
 queries = "prefix"             # running totals; "sliding" with window = 7, "slot", ...
 

@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
-from adsbpc.cli.console import notes, progress_bar, results, stoppable
+from adsbpc.cli.console import notes, progress, results, stoppable
 from adsbpc.errors import SpecError
 from adsbpc.lab.catalogue import MECHANISMS, REMARKS, mechanism_named
 from adsbpc.lab.datasets import DATASETS
@@ -237,7 +237,5 @@ def _optimality_table(rows: list[dict[str, Any]]) -> Table:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn(what), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn())
-    with progress_bar(*columns) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done, of: shown.update(task, completed=done, total=of)
+    with progress(what, total, TimeRemainingColumn()) as step:
+        yield lambda done, of: step(completed=done, total=of)

@@ -80,6 +80,15 @@ def plan(
             "with one publisher.",
         ),
     ] = None,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA",
+            help="Try personal budgets out on data that may be looked at, earlier or public: "
+            "Parquet or CSV with user_id, slot, publisher_id and credit, as adsbpc attribute "
+            "writes it. Says which heavy_user to write down.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the promise and the expected errors, before there is any data.
@@ -88,7 +97,7 @@ def plan(
     """
     from adsbpc.cli.plan import run
 
-    run(file, bound, as_json)
+    run(file, bound, pilot, as_json)
 
 
 @app.command()

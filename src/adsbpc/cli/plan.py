@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Plan, PlannedFit
-from adsbpc.cli.console import results
+from adsbpc.cli.console import progress, results
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import BUYS, promise_in_words
+
+if TYPE_CHECKING:
+    from adsbpc.lab.pilot import Pilot
 
 _SHOWN = 40
 
@@ -18,17 +22,20 @@ _FOLLOWS = {
     "adsbpc": "Bounds follow the data privately: a bound of r makes errors r times as large.",
     "personal-budget": (
         "The allowance, as many conversions with one publisher on one slot as a budget is large, "
-        "follows the data privately, and errors grow in proportion to it. Until the first slot "
-        "shows more, it is what a person with [privacy.personal_budget] heavy_user conversions "
-        "needs; --bound assumes another."
+        "follows the data privately, and errors grow in proportion to it. Until releases show "
+        "more, it is what a person with [privacy.personal_budget] heavy_user conversions needs, 30 "
+        "if that is left out; --bound assumes another, and --pilot finds a good guess."
     ),
 }
 
 
-def run(file: Path, bound: float | None, as_json: bool) -> None:
-    planned = Campaign.load(file).plan(bound)
+def run(file: Path, bound: float | None, pilot: Path | None, as_json: bool) -> None:
+    campaign = Campaign.load(file)
+    planned = campaign.plan(bound)
+    tried = None if pilot is None else _tried(campaign, pilot)
     if as_json:
-        print(json.dumps(planned.to_object(), indent=2))
+        found = {} if tried is None else {"pilot": tried.to_object()}
+        print(json.dumps(planned.to_object() | found, indent=2))
         return
     out = results()
     out.print(f"Promise: {promise_in_words(planned.promise)}")
@@ -59,6 +66,34 @@ def run(file: Path, bound: float | None, as_json: bool) -> None:
         out.print(_FOLLOWS[planned.mechanism])
     if planned.fit is not None:
         _print_fit(planned, planned.fit)
+    if tried is not None:
+        _print_pilot(tried)
+
+
+def _tried(campaign: Campaign, pilot: Path) -> Pilot:
+    from adsbpc.lab.pilot import GUESSES, try_out
+
+    with progress("Trying guesses", len(GUESSES)) as step:
+        return try_out(campaign.spec, pilot, GUESSES, step)
+
+
+def _print_pilot(tried: Pilot) -> None:
+    table = Table(
+        title=f"On {tried.data}: {tried.people:,} people, {tried.slots} slots. Errors of a "
+        "publisher's total at the end, in conversions",
+    )
+    for heading in ("heavy_user", "noise", "cut", "error"):
+        table.add_column(heading, justify="right")
+    for guess in tried.guesses:
+        style = "bold" if guess == tried.best else None
+        row = (guess.noise, guess.cut, guess.error)
+        table.add_row(f"{guess.heavy_user:,}", *(f"{each:,.1f}" for each in row), style=style)
+    out = results()
+    out.print(table)
+    out.print(
+        f"Write heavy_user = {tried.best.heavy_user} under [privacy.personal_budget]. It becomes "
+        "public with the campaign: use only data that may be looked at, never this campaign's own."
+    )
 
 
 def _print_fit(planned: Plan, fit: PlannedFit) -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TextColumn, TimeRemainingColumn
 
 from adsbpc.campaign import Campaign, Released
 from adsbpc.campaign.overview import start_problem
-from adsbpc.cli.console import counted, named_run, notes, progress_bar, results, stoppable
+from adsbpc.cli.console import counted, named_run, notes, progress, results, stoppable
 from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
@@ -30,7 +24,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
         return
     wanted = campaign.due(slot, through)
     done = []
-    with stoppable(), progress(len(wanted)) as advance:
+    with stoppable(), progress_of_slots(len(wanted)) as advance:
         for released in campaign.releasing(slot, through, show_start):
             done.append(released)
             advance(released)
@@ -50,30 +44,18 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
 
 
 @contextmanager
-def progress(slots: int) -> Iterator[ProgressOfSlots]:
-    columns = (
-        TextColumn("Releasing slot"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TextColumn("{task.fields[rows]:,} conversions read"),
-        TimeRemainingColumn(),
-    )
-    with progress_bar(*columns) as shown:
-        yield ProgressOfSlots(shown, slots)
+def progress_of_slots(slots: int) -> Iterator[Callable[[Released | None], None]]:
+    """A bar that moves with every slot and counts the rows that were read, where that is known."""
+    read = TextColumn("{task.fields[rows]:,} conversions read")
+    with progress("Releasing slots", slots, read, TimeRemainingColumn(), rows=0) as step:
+        rows = 0
 
+        def advance(released: Released | None) -> None:
+            nonlocal rows
+            rows += (released.conversions if released else None) or 0
+            step(rows=rows)
 
-class ProgressOfSlots:
-    """A bar that moves with every slot and counts the rows that were read."""
-
-    def __init__(self, shown: Progress, slots: int) -> None:
-        self._shown = shown
-        self._rows = 0
-        self._task = shown.add_task("slots", total=slots, rows=0)
-
-    def __call__(self, released: Released | None = None) -> None:
-        """One slot further; None where nobody knows how many rows were read."""
-        self._rows += (released.conversions if released else None) or 0
-        self._shown.update(self._task, advance=1, rows=self._rows)
+        yield advance
 
 
 def as_line(released: Released) -> str:

@@ -119,7 +119,7 @@ class Forecast:
     @property
     def least(self) -> float:
         """The allowance before anything is seen."""
-        return self._fitting(self.heavy_user or _HEAVY_USER)
+        return self.fitting(self.heavy_user or _HEAVY_USER)
 
     def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:
         """The allowance of the next slot. `past` has those of earlier slots, and `released` what
@@ -134,9 +134,9 @@ class Forecast:
             alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
             if alarmed is not None and alarmed > _ALARM * chosen:
                 chosen = alarmed
-        return max(self._fitting(self._heavy_user(major, released)), chosen)
+        return max(self.fitting(self._heavy_user(major, released)), chosen)
 
-    def _fitting(self, conversions: float) -> float:
+    def fitting(self, conversions: float) -> float:
         """The norm of somebody with so many conversions."""
         spread_out = _SPREAD_OUT * self.own * conversions
         loyal = _LOYAL * self.recurring * conversions**2 / self.cells

@@ -24,11 +24,11 @@ def _personal_budget(
 ) -> Outcome:
     mechanism = _plan(section, data, setting)
     return Outcome.of_trials(
-        _one(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
+        one_trial(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
     )
 
 
-def _one(
+def one_trial(
     mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int
 ) -> tuple[Reals, Reals, Reals]:
     """Bias, noise and variances of all slots of one trial."""
@@ -63,7 +63,7 @@ def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
     @cache
     def expected(allowance: float) -> float:
         mechanism = _plan(PersonalBudgetSection(allowance=allowance), data, setting)
-        bias, _, variances = _one(mechanism, data, setting, seed)
+        bias, _, variances = one_trial(mechanism, data, setting, seed)
         return float((weights @ bias**2).mean() + weights @ variances)
 
     # Down from a generous allowance until less is clearly worse, then between the neighbours.

@@ -36,7 +36,7 @@ _FIELDS = {
     "rho": ("privacy", "rho", "Privacy budget (rho)", "1"),
     "delta": ("privacy", "delta", "delta", "1e-6"),
     "scope_rho": ("privacy", "scope_rho", "Budget of the scope (rho)", ""),
-    "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", "30"),
+    "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", ""),
 }
 PLACES = {field: (section, key) for field, (section, key, _, _) in _FIELDS.items()}
 LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()}
