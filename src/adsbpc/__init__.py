@@ -12,6 +12,10 @@ __version__ = "0.1.0"
 __all__ = ["Campaign", "Client", "__version__"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """`adsbpc.Campaign` and `adsbpc.Client`, imported when they are asked for: the package itself
     loads at once."""

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import tomllib
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import adsbpc
 from adsbpc import Campaign
+from adsbpc.errors import SourceError, SpecError
+from tests.campaign.book_files import kept
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
+from tests.conftest import SPARK_OPTIONS
 
 
 @pytest.fixture
@@ -92,7 +102,70 @@ def test_a_long_table_is_cut_in_a_notebook(tmp_path: Path) -> None:
     assert "40 rows more" in plan._repr_html_()
 
 
+CONTENT: dict[str, Any] = {
+    "campaign": {
+        "name": "spring", "scope": "acme", "advertiser": "Ad-1", "start": date(2026, 3, 1),
+        "slots": 5, "publishers": ["P-1", "P-2"],
+    },
+    "attribution": {"model": "uniform"},
+    "privacy": {"rho": 1.0, "personal_budget": {"allowance": 1.0}},
+    "ledger": {"location": "ledger.sqlite"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_events_in_memory(engine: str, library: str, tmp_path: Path) -> None:
+    """The same is let in as from files, and no event is left on the disk."""
+    file = write_campaign(tmp_path / "files", privacy=FIXED)
+    Campaign.load(file).release()
+    convert = {
+        "pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "arrow": lambda table: table,
+    }[library]  # fmt: skip
+    frames = {
+        source: convert(pq.read_table(file.parent / f"{source}.parquet"))
+        for source in ("impressions", "conversions")
+    }
+    options = SPARK_OPTIONS if engine == "spark" else {}
+    content = {**CONTENT, "events": {"engine": engine}, "engine": {"options": options}}
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    campaign = Campaign.from_dict(content, memory, **frames)
+    assert campaign.rehearse().conversions == 12
+    assert len(campaign.release()) == 5
+    assert kept(memory) == kept(file.parent)
+    assert campaign.audit().held
+    left = {path.suffix for path in memory.rglob("*") if "adsbpc-books" not in path.parts}
+    assert ".parquet" not in left
+
+
+def test_a_campaign_as_a_dict_is_the_one_of_its_file(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, privacy=FIXED)
+    content = tomllib.loads(file.read_text())
+    assert Campaign.from_dict(content, tmp_path) == Campaign.load(file)
+    assert len(Campaign.from_dict(content, tmp_path).release()) == 5
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"impressions: found a list that is no table"):
+        Campaign.from_dict(CONTENT, tmp_path, impressions=[1, 2])
+    with pytest.raises(SourceError, match=r"conversions: found a DataFrame that is no table"):
+        Campaign.from_dict(CONTENT, tmp_path, conversions=pd.DataFrame({"user_id": [1, "a", {}]}))
+    named = {**CONTENT, "events": {"impressions": "x.parquet", "conversions": "y.parquet"}}
+    with pytest.raises(SpecError, match=r"handed over, and \[events\] impressions names them too"):
+        Campaign.from_dict(named, tmp_path, impressions=pa.table({"user_id": ["u"]}))
+    with pytest.raises(SpecError, match=r"\[events\] conversions"):
+        Campaign.from_dict(CONTENT, tmp_path, impressions=pa.table({"user_id": ["u"]}))
+    broken = Campaign.from_dict(
+        CONTENT, tmp_path, impressions=pa.table({"a": [1]}), conversions=pa.table({"a": [1]})
+    )
+    with pytest.raises(SourceError, match="column"):
+        broken.release(1)
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
 def test_the_package_has_nothing_else() -> None:
     assert adsbpc.Campaign is Campaign
+    assert dir(adsbpc) == ["Campaign", "Client", "__version__"]
     with pytest.raises(AttributeError, match="no attribute 'Champaign'"):
         _ = adsbpc.Champaign

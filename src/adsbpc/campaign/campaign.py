@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cache, cached_property
@@ -24,9 +24,10 @@ from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
 from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
-from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec
+from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec, spec_of
 from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
+from adsbpc.model.toml import place
 from adsbpc.report.tabular import Tabular
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
@@ -83,14 +84,44 @@ class Status(Tabular):
 
 @dataclass(frozen=True)
 class Campaign:
-    """Everything that can be done with a campaign file."""
+    """Everything that can be done with a campaign file. `frames` are events in memory, by source,
+    in place of files that the campaign file names."""
 
     spec: CampaignSpec
+    frames: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Campaign:
         """Read a campaign file; nothing is opened or released yet."""
         return cls(load_spec(Path(path)))
+
+    @classmethod
+    def from_dict(
+        cls,
+        content: Mapping[str, Any],
+        directory: str | Path = ".",
+        *,
+        impressions: Any = None,
+        conversions: Any = None,
+    ) -> Campaign:
+        """A campaign from what its file would say, section by section; ledger, books and releases
+        are kept in `directory`. Events may be tables in memory, of pandas, polars or Arrow, where
+        the section `events` names no files."""
+        from adsbpc.engines.frames import check_frame
+
+        given = {"impressions": impressions, "conversions": conversions}
+        frames = {source: frame for source, frame in given.items() if frame is not None}
+        events = dict(content.get("events", {}))
+        for source, frame in frames.items():
+            check_frame(source, frame)
+            if source in events:
+                raise SpecError(
+                    f"{source} are handed over, and {place('events', source)} names them too: "
+                    "leave one of them out"
+                )
+            events[source] = f"{source} in memory"
+        whole = {**content, "events": events}
+        return cls(spec_of(whole, Path(directory).resolve(), "campaign"), frames)
 
     @property
     def promise(self) -> Promise:
@@ -127,14 +158,15 @@ class Campaign:
         wanted = self.due(slot, through)
         if not wanted:
             return
-        running = start(self.spec, self._ledger)
-        running.published.mark()
-        with self._engine(running.ledger) as engine:
-            for number in wanted:
-                released = release_slot(running, number, engine, SecureRandomness(), shown)
-                if running.opening is not None:
-                    running = start(self.spec, self._ledger)
-                yield released
+        with self._with_events() as spec:
+            running = start(spec, self._ledger)
+            running.published.mark()
+            with self._engine(running.ledger) as engine:
+                for number in wanted:
+                    released = release_slot(running, number, engine, SecureRandomness(), shown)
+                    if running.opening is not None:
+                        running = start(spec, self._ledger)
+                    yield released
 
     def restore(self, releases: str | Path | None = None) -> Restored:
         """Go on from releases that were published and that the ledger, restored from a backup, has
@@ -142,8 +174,21 @@ class Campaign:
         from adsbpc.campaign.restore import restore
 
         ledger = self._ledger
-        with self._engine(ledger) as engine:
-            return restore(self.spec, ledger, None if releases is None else Path(releases), engine)
+        with self._with_events() as spec, self._engine(ledger) as engine:
+            return restore(spec, ledger, None if releases is None else Path(releases), engine)
+
+    @contextmanager
+    def _with_events(self) -> Iterator[CampaignSpec]:
+        """The campaign file, with events in memory written to files for as long as they are read:
+        one way of reading for every engine."""
+        if not self.frames:
+            yield self.spec
+            return
+        from adsbpc.engines.frames import written_frames
+
+        with written_frames(self.frames) as files:
+            events = self.spec.events.model_copy(update=files)
+            yield self.spec.model_copy(update={"events": events})
 
     @contextmanager
     def _engine(self, ledger: Ledger) -> Iterator[Callable[[], Engine]]:
@@ -182,7 +227,8 @@ class Campaign:
             )
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
-            return overview_of(attribute(self.spec, engine, number, self.fit()), number)
+            with self._with_events() as spec:
+                return overview_of(attribute(spec, engine, number, self.fit()), number)
         finally:
             engine.close()
 

@@ -1,0 +1,49 @@
+"""Tables in memory, of pandas, polars or Arrow, as files that any engine reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adsbpc.errors import SourceError
+
+
+def check_frame(name: str, frame: Any) -> None:
+    _table(name, frame)
+
+
+@contextmanager
+def written_frames(frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """A Parquet file of each table, by name, in a folder that nobody else may open."""
+    with TemporaryDirectory(prefix="adsbpc-") as folder:
+        found = {name: str(Path(folder) / f"{name}.parquet") for name in frames}
+        for name, frame in frames.items():
+            try:
+                pq.write_table(_table(name, frame), found[name])
+            except pa.ArrowException as error:
+                raise SourceError(
+                    name,
+                    f"a column that files cannot hold ({error})",
+                    "plain types, such as texts, numbers and timestamps",
+                    "Convert the column.",
+                ) from None
+        yield found
+
+
+def _table(name: str, frame: Any) -> pa.Table:
+    try:
+        return pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SourceError(
+            name,
+            f"a {type(frame).__name__} that is no table ({reason})",
+            "a DataFrame of pandas or polars, or a table of Arrow",
+            "Convert it.",
+        ) from None
