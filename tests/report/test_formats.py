@@ -123,6 +123,7 @@ def test_json_says_which_model_attributed_what() -> None:
         "model": "shapley",
         "by_slot": ["shapley_path"] * 3 + ["shapley"] * 2,
         "fit_slot": 3,
+        "relative_noise": None,
     }
     assert [(row["model"], row["publisher"]) for row in rows] == [
         (model, publisher) for model in COMPARED for publisher in ("big", "small", "other")
@@ -144,6 +145,7 @@ def test_json_of_a_campaign_without_a_fit_of_its_own(fit_slot: int | None, model
         "model": model,
         "by_slot": [model, model],
         "fit_slot": None,
+        "relative_noise": None,
         "comparison": [],
     }
 

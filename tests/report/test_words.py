@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from adsbpc.model import Adjacency
-from adsbpc.report import Report, wording
+from adsbpc.report import Report, notes, wording
 from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
 from tests.report.releases import MadeUp
 
@@ -206,6 +206,21 @@ def test_which_model_attributed_which_slots() -> None:
     assert text(fit_slot=1, slot="1h").startswith("Hour 1 was attributed with Shapley, path form,")
     assert text() == "Every day is attributed with Shapley."
     assert wording.models_by_slot(MadeUp().report()) == ""
+
+
+def test_how_noisy_a_fit_is() -> None:
+    assert wording.noise_of_fit(0.004).startswith("Noise of the fit moves what a publisher gets by")
+    assert "by less than 1%, which intervals do not" in wording.noise_of_fit(0.004)
+    assert "by about 7%, which intervals do not" in wording.noise_of_fit(0.07)
+    large = wording.noise_of_fit(0.3)
+    assert large.startswith("WARNING: noise of the fit moves what a publisher gets by about 30%")
+    report = MadeUp(model="shapley", fit_slot=7).report()
+    assert report.models is not None
+    assert wording.fit_noise(report) == ""
+    noisy = replace(report.models, relative_noise=0.3)
+    report.__dict__["models"] = noisy
+    assert large in wording.what_intervals_cover(report)
+    assert large in notes.trend(report, 5)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 
 Integers = NDArray[np.int64]
 
-# So many times noise is added once more, to see how far it moves the shares of a comparison; sets
-# with more counts than this are not compared, which would take minutes.
-_REDRAWN = 16
+# So many times noise is added once more, to see how far it moves the shares of a comparison, or
+# parameters; sets with more counts than this are not compared, which would take minutes.
+_REDRAWN, _REDRAWN_PARAMETERS = 16, 4
 _MOST_COMPARED = 2**15
 
 
@@ -46,12 +46,28 @@ def fit_of(
     `redraw` gives noise of a scale that hides nobody: it only shows how sure a comparison is.
     """
     counted = Counted(counts, values / full_weight, scale / full_weight)
+    parameters = estimate(model, order, counted)
+
+    def moved() -> Counted:
+        again = counted.values + redraw(scale, len(values)) / full_weight
+        return Counted(counts, again, counted.noise)
+
     shares = model_shares(counted) if len(values) <= _MOST_COMPARED else {}
     spread: dict[tuple[str, int], list[float]] = {key: [] for key in shares}
     for _ in range(_REDRAWN if shares and scale > 0 else 0):
-        moved = counted.values + redraw(scale, len(values)) / full_weight
-        for key, share in model_shares(Counted(counts, moved, counted.noise)).items():
+        for key, share in model_shares(moved()).items():
             spread[key].append(share - shares[key])
+    own = [key for key in shares if key[0] == model]
+    if own:
+        weights = np.array([shares[key] for key in own])
+        changes = np.array([spread[key] or [0.0] for key in own]).T
+    else:
+        # What publishers get is in proportion to these, or nearly so.
+        weights = np.array(next(iter(parameters.values())), dtype=np.float64)
+        again = [counted, *(moved() for _ in range(_REDRAWN_PARAMETERS if scale > 0 else 0))]
+        found = [next(iter(estimate(model, order, each).values())) for each in again]
+        changes = np.array(found[1:] or found) - weights
+    relative = np.abs(changes).sum(axis=1).mean() / max(float(np.abs(weights).sum()), 1e-12)
     return Fit.model_validate(
         {
             "model": model,
@@ -62,7 +78,8 @@ def fit_of(
             "full_weight": full_weight,
             "scale": scale,
             "values": tuple(int(value) for value in values),
-            "parameters": estimate(model, order, counted),
+            "parameters": parameters,
+            "relative_noise": float(relative),
             "comparison": tuple(
                 ModelShare(
                     name,
@@ -94,7 +111,12 @@ def fit_again(fit: Fit, model: str, order: int) -> Fit:
         )
     counted = Counted(counts, np.array(fit.values) / fit.full_weight, fit.scale / fit.full_weight)
     return fit.model_copy(
-        update={"model": model, "order": order, "parameters": estimate(model, order, counted)}
+        update={
+            "model": model,
+            "order": order,
+            "parameters": estimate(model, order, counted),
+            "relative_noise": None,
+        }
     )
 
 

@@ -15,6 +15,7 @@ from adsbpc.cli.console import results
 from adsbpc.errors import ReleaseError, SpecError, no_such_choice
 from adsbpc.model import Fit
 from adsbpc.model.attribution_spec import ORDERS, FittedModelName
+from adsbpc.report.wording import noise_of_fit
 
 
 def run(file: Path, model: str | None, order: int | None, out: Path | None, as_json: bool) -> None:
@@ -75,6 +76,8 @@ def _print(campaign: Campaign, fit: Fit) -> None:
     if fit.counts is not None:
         noise = fit.scale / fit.full_weight
         out.print(f"{len(fit.values):,} counts of {fit.counts}, noise of {noise:,.1f} users each.")
+    if fit.relative_noise is not None:
+        out.print(noise_of_fit(fit.relative_noise))
     if not fit.comparison:
         if fit.counts == "pairs":
             out.print("Pairs say nothing about whole journeys: no models can be compared.")

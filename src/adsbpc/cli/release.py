@@ -15,6 +15,7 @@ from adsbpc.cli.console import counted, named_run, notes, progress, results, sto
 from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
+from adsbpc.report.wording import LARGE_FIT_NOISE, noise_of_fit
 
 
 def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: bool) -> None:
@@ -31,6 +32,8 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
             if as_json:
                 print(as_line(released), flush=True)
     note_events(done)
+    for one in done:
+        _note_fit(one)
     if as_json:
         return
     if not done:
@@ -81,6 +84,15 @@ def note_events(done: list[Released]) -> None:
             "--dry-run first",
             style="bold yellow",
         )
+
+
+def _note_fit(released: Released) -> None:
+    """How noisy a fit is that was just made."""
+    fit = released.release.fit
+    if released.replayed or fit is None or fit.relative_noise is None:
+        return
+    style = "bold yellow" if fit.relative_noise > LARGE_FIT_NOISE else None
+    notes().print(noise_of_fit(fit.relative_noise), style=style)
 
 
 def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:

@@ -30,8 +30,9 @@ class Fit(BaseModel):
     `counts` names the declared set of counts, and `values` are those with noise of `scale`, in
     units of which a user with a short journey adds `full_weight`. `parameters` are whole numbers:
     credits follow from them and a journey alone. `comparison` has shares of further models that
-    the same counts give. A file may leave out everything but model, order, publishers and
-    parameters.
+    the same counts give, and `relative_noise` is how far noise alone moves what publishers get, as
+    a part of it; None where that is not known. A file may leave out everything but model, order,
+    publishers and parameters.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -46,6 +47,7 @@ class Fit(BaseModel):
     values: tuple[Whole, ...] = ()
     parameters: dict[str, tuple[Whole, ...]]
     comparison: tuple[ModelShare, ...] = ()
+    relative_noise: Annotated[float, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _every_publisher_is_compared(self) -> Self:

@@ -12,7 +12,7 @@ from adsbpc.model.formats import format_of
 from adsbpc.model.guarantee import Charge
 from adsbpc.model.release_spec import MechanismName
 
-RELEASE_FORMAT: Final = 1
+RELEASE_FORMAT: Final = 2
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ class Release(Drawn):
     `attribution` is the model that this slot's conversions were attributed with, where a campaign
     has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
     when the release is committed, and missing from those of an earlier version, as `format` is.
+    Format 2 says of a fit how noisy it is.
     """
 
     format: int = RELEASE_FORMAT

@@ -127,5 +127,6 @@ def _models(models: Models | None) -> dict[str, Any] | None:
         "model": models.by_slot[-1],
         "by_slot": models.by_slot,
         "fit_slot": models.fit_slot,
+        "relative_noise": models.relative_noise,
         "comparison": [asdict(each) for each in models.comparison],
     }

@@ -29,12 +29,14 @@ class Models:
 
     `by_slot` has one for each released slot. `fit_slot` is the slot that released the fit: None
     before that, and where the fit was made elsewhere. `comparison` is empty where the counts say
-    nothing of further models.
+    nothing of further models. `relative_noise` is how far noise of the fit moves what publishers
+    get, as a part of it, where that is known.
     """
 
     by_slot: tuple[str | None, ...]
     fit_slot: int | None
     comparison: tuple[Compared, ...]
+    relative_noise: float | None = None
 
     @classmethod
     def of(cls, releases: Sequence[Release], reach: float) -> Models | None:
@@ -46,7 +48,7 @@ class Models:
         for release in releases:
             if release.fit is not None:
                 found = tuple(_compared(share, reach) for share in release.fit.comparison)
-                return cls(by_slot, release.slot, found)
+                return cls(by_slot, release.slot, found, release.fit.relative_noise)
         return cls(by_slot, None, ())
 
 

@@ -22,7 +22,8 @@ def trend(report: Report, drawn: int) -> str:
     count = len(report.standings.publishers)
     if count > drawn:
         note += f" The {drawn} largest of {count} publishers are drawn; all are in the table."
-    return f"{note} {wording.models_by_slot(report)}".rstrip()
+    parts = (note, wording.models_by_slot(report), wording.fit_noise(report))
+    return " ".join(part for part in parts if part)
 
 
 def slots(report: Report, drawn: int) -> str:

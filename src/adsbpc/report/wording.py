@@ -45,13 +45,16 @@ BUYS = {
     "attribution fit": "noisy counts of journeys, from which the attribution model is fitted",
 }
 
+# From here on a fit misleads those who read intervals alone.
+LARGE_FIT_NOISE = 0.1
 # Below tables of campaigns with personal budgets.
 UPPER_ENDS = "Upper ends of intervals include an estimate of what was cut."
 NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
 
 
 def what_intervals_cover(report: Report) -> str:
-    return UPPER_ENDS if report.estimates_cut else NOISE_ONLY
+    covered = UPPER_ENDS if report.estimates_cut else NOISE_ONLY
+    return f"{covered} {fit_noise(report)}".rstrip()
 
 
 def metric_name(report: Report) -> str:
@@ -275,6 +278,27 @@ def models_by_slot(report: Report) -> str:
         f"{_first_slots(report, last).capitalize()} {'was' if last == 1 else 'were'} attributed "
         f"with {before}, and later ones {done}with {model}, whose parameters {word} {last} "
         f"released.{both}"
+    )
+
+
+def fit_noise(report: Report) -> str:
+    """The same of the fit that a report's figures rest on."""
+    known = None if report.models is None else report.models.relative_noise
+    return "" if known is None else noise_of_fit(known)
+
+
+def noise_of_fit(relative: float) -> str:
+    """How far a fit is off by its own noise, which no interval has."""
+    size = f"about {100 * relative:.0f}%" if relative >= 0.01 else "less than 1%"
+    if relative <= LARGE_FIT_NOISE:
+        return (
+            f"Noise of the fit moves what a publisher gets by {size}, which intervals do not "
+            "include."
+        )
+    return (
+        f"WARNING: noise of the fit moves what a publisher gets by {size}, and no interval "
+        "includes it: compare publishers with care. A later campaign needs a larger rho of the "
+        "fit, more people before it, or fewer publishers."
     )
 
 
