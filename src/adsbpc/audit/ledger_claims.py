@@ -38,11 +38,12 @@ def budgets(record: Record) -> Claim:
             return "nothing is reserved or charged yet"
         require(len(record.limits) == 1, f"{len(record.limits)} limits: expected one")
         (limit,) = record.limits
-        reserved, charged = sum(record.reserved.values()), sum(record.charged.values())
+        reserved = sum(record.reserved.values()) - sum(record.returned.values())
+        charged = sum(record.charged.values())
         require(reserved <= limit, f"{reserved} pico-rho are reserved, above the limit of {limit}")
         require(charged <= limit, f"{charged} pico-rho were charged, above the limit of {limit}")
         for campaign, amount in record.charged.items():
-            own = record.reserved.get(campaign, 0)
+            own = record.reserved.get(campaign, 0) - record.returned.get(campaign, 0)
             require(
                 amount <= own, f"{campaign!r} was charged {amount} pico-rho, and has reserved {own}"
             )

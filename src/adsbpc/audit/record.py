@@ -68,7 +68,7 @@ class Slot:
 @dataclass
 class Record:
     """A scope's entries as far as they concern a campaign. `faults` are entries that are not what
-    was written; `reserved` and `charged` are in pico-rho by campaign."""
+    was written; `reserved`, `charged` and what was `returned` are in pico-rho by campaign."""
 
     campaign: str
     entries: int = 0
@@ -78,6 +78,7 @@ class Record:
     terms: dict[str, Any] = field(default_factory=dict)
     reserved: dict[str, int] = field(default_factory=dict)
     charged: dict[str, int] = field(default_factory=dict)
+    returned: dict[str, int] = field(default_factory=dict)
     opening: dict[str, Any] = field(default_factory=dict)
     slots: dict[int, Slot] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
@@ -142,6 +143,14 @@ def _take(record: Record, row: Mapping[str, Any]) -> None:
             record.opening = _content(row)
     elif kind == "charge":
         record.charged[campaign] = record.charged.get(campaign, 0) + amount
+    elif kind == "close":
+        unspent = record.reserved.get(campaign, 0) - record.charged.get(campaign, 0)
+        if campaign in record.returned or amount != unspent:
+            record.faults.append(f"{campaign!r} returned {amount} pico-rho of {unspent} unspent")
+        record.returned[campaign] = amount
+        return
+    if campaign in record.returned:
+        record.faults.append(f"entry {record.entries}: {kind} of {campaign!r} after it was closed")
     if campaign != record.campaign or kind not in ("charge", "state", "release"):
         return
     slot = record.slots.setdefault(int(row["slot"]), Slot())

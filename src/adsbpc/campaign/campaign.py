@@ -46,7 +46,8 @@ class Status(Tabular):
     """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
     in conversions per user and slot, and `allowance` that of personal budgets: as much as so many
     conversions with one publisher on one slot need. `scope_free` is what no campaign has reserved,
-    None for those who may not know which have started."""
+    None for those who may not know which have started. Of a campaign that is `closed`, nothing more
+    is released."""
 
     released: int
     slots: int
@@ -57,6 +58,7 @@ class Status(Tabular):
     allowance: float | None
     ledger: str
     scope_free: Fraction | None = None
+    closed: bool = False
 
     def columns(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
@@ -71,6 +73,7 @@ class Status(Tabular):
             "released": self.released,
             "slots": self.slots,
             "over": self.over,
+            "closed": self.closed,
             "spent": float(self.campaign_budget.spent),
             "left": float(self.campaign_budget.left),
             "scope": {
@@ -161,12 +164,25 @@ class Campaign:
         with self._with_events() as spec:
             running = start(spec, self._ledger)
             running.published.mark()
+            if running.closed and slot is None:
+                wanted = wanted[: running.state().next_slot - 1]
             with self._engine(running.ledger) as engine:
                 for number in wanted:
                     released = release_slot(running, number, engine, SecureRandomness(), shown)
                     if running.opening is not None:
                         running = start(spec, self._ledger)
                     yield released
+
+    def close(self) -> Fraction:
+        """End the campaign early, for good. What it has not spent goes back to its scope; how much
+        rho that was. Works with any file of the campaign, whatever else was changed in it."""
+        ledger = self._ledger
+        published = ReleaseFolder(self.spec, ledger)
+        published.check()
+        returned = ledger.close(*self._key)
+        published.mark()
+        ledger.seal()
+        return Fraction(returned, PICO_RHO)
 
     def restore(self, releases: str | Path | None = None) -> Restored:
         """Go on from releases that were published and that the ledger, restored from a backup, has
@@ -290,6 +306,7 @@ class Campaign:
             releases[-1].allowance if releases else None,
             self._ledger.where,
             free if through is None else None,
+            seen.campaign is not None and seen.campaign.closed,
         )
 
     def verify(self) -> Verification:

@@ -93,8 +93,9 @@ def as_started(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
     )
     raise LedgerError(
         f"campaign {campaign!r} has started, and its file promises something else now\n{lines}\n"
-        "Put the file back as it was. Under another name it would be a new campaign, which needs "
-        "room of its own in the scope"
+        "Put the file back as it was. To go on with something else, such as other publishers: "
+        "adsbpc close ends this campaign and returns to the scope what it has not spent; the new "
+        "one needs another name and starts after the last slot (docs/campaign.md, A change of plan)"
     )
 
 

@@ -97,7 +97,8 @@ class Releases(Tabular, Sequence[Released]):
 
 @dataclass(frozen=True)
 class Running:
-    """A campaign with the plan that it started with; `opening` before its first slot."""
+    """A campaign with the plan that it started with; `opening` before its first slot. One that is
+    `closed` releases nothing more."""
 
     spec: CampaignSpec
     ledger: Ledger
@@ -105,6 +106,7 @@ class Running:
     mechanism: Mechanism
     opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
+    closed: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -147,7 +149,8 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Run
         spec = as_started(spec, record.promise)
         if record.plan.fit is not None:
             check_declared(spec, Fit.from_text(record.plan.fit))
-        return Running(spec, ledger, published, plan_mechanism(spec, record.plan), None)
+        planned = plan_mechanism(spec, record.plan)
+        return Running(spec, ledger, published, planned, None, closed=record.closed)
     check_fit(spec)
     fit = declared_fit(spec)
     planned = plan_anew(spec)
@@ -175,6 +178,7 @@ def release_slot(
     if stored is not None:
         published.publish(slot, stored)
         return Released(stored, replayed=True)
+    ledger.check_open(*running.key)
     if slot != state.next_slot:
         raise ReleaseError(
             f"slot {slot}: slots are released in order, and slot {state.next_slot} is next. "

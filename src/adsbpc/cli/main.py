@@ -134,6 +134,22 @@ def release(
 
 
 @app.command()
+def close(
+    file: CampaignFile,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask: it cannot be undone.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """End a campaign early and return to its scope what it has not spent.
+
+    For a change of plan: other publishers, another model, a longer campaign. What was released
+    stays, and stays charged; nothing more is released. The file may have been edited already.
+    """
+    from adsbpc.cli.close import run
+
+    run(file, yes, as_json)
+
+
+@app.command()
 def restore(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="The campaign file (TOML).")

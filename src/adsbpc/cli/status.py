@@ -65,7 +65,9 @@ def _table(campaign: Campaign, found: Status) -> Table:
     table = Table(title=f"Campaign {spec.name!r} of scope {spec.scope!r}", show_header=False)
     table.add_row("released", f"{found.released} of {found.slots} slots")
     waiting = found.over - found.released
-    if found.released == found.slots:
+    if found.closed:
+        due = "nothing: the campaign was closed"
+    elif found.released == found.slots:
         due = "nothing: the campaign is complete"
     elif waiting > 0:
         due = f"{counted(waiting, 'slot')}: run adsbpc release"

@@ -6,6 +6,7 @@
     charge    charged              (the part that it was for is in `part`)
     state                          what the slot adds to the mechanism's state, with a nonce: SECRET
     release                        what was published, byte for byte
+    close     returned             (a campaign that ended early: what it had reserved and not spent)
 
 Rows are only ever added. `format` says how a row is sealed, so that later versions can add columns
 and still follow the chain from its first entry.

@@ -77,7 +77,7 @@ class Ledger:
 
     def reserved(self, scope: str) -> int:
         """By campaigns that have started, in PICO_RHO."""
-        return self._read(0, rows.sum_of, scope, "campaign")
+        return self._read(0, rows.reserved_in, scope)
 
     def release(self, scope: str, campaign: str, slot: int) -> str | None:
         """The stored release of a slot, byte for byte."""
@@ -144,6 +144,10 @@ class Ledger:
             else:
                 rows.check_room(connection, opening)
 
+    def check_open(self, scope: str, campaign: str) -> None:
+        """Refuse a campaign that was closed, before any work is done for it."""
+        self._read(None, rows.check_open, scope, campaign)
+
     def commit(
         self,
         release: Release,
@@ -199,6 +203,7 @@ class Ledger:
                 )
             if opening is not None:
                 rows.open_campaign(connection, opening)
+            rows.check_open(connection, scope, campaign)
             rows.check_charges(connection, release)
             for charge in release.charges:
                 rows.append(
@@ -214,6 +219,16 @@ class Ledger:
             text = text_of(connection)
             rows.append(connection, scope, "release", campaign=campaign, slot=slot, body=text)
             return text, True
+
+    def close(self, scope: str, campaign: str) -> int:
+        """End a campaign early, and return to its scope what it has reserved and not spent, in
+        pico-rho. What was charged stays charged; a campaign that is closed returns nothing more."""
+        self._database.bring_up_to_date()
+        with self._database.writing(scope) as connection:
+            record = rows.campaign_record(connection, scope, campaign)
+            if record is not None and record.closed:
+                return 0
+            return rows.close_campaign(connection, scope, campaign)
 
     # ---- whether it was changed ----------------------------------------------------------------
 

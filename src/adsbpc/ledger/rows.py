@@ -108,7 +108,11 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
         body.get("start"),
         body.get("fit"),
     )
-    return CampaignRecord(found.pico_rho, body.get("promise", {}), plan)
+    returned = connection.execute(
+        entries_of(scope, "close", entries.c.pico_rho).where(entries.c.campaign == campaign)
+    ).scalar_one_or_none()
+    reserved = found.pico_rho - (returned or 0)
+    return CampaignRecord(reserved, body.get("promise", {}), plan, returned is not None)
 
 
 def stored_release(connection: Connection, scope: str, campaign: str, slot: int) -> str | None:
@@ -161,6 +165,11 @@ def sum_of(
     for name, slot in (through or {}).items():
         wanted = wanted.where((entries.c.campaign != name) | (entries.c.slot <= slot))
     return int(connection.execute(wanted).scalar_one())
+
+
+def reserved_in(connection: Connection, scope: str) -> int:
+    """By campaigns that have started, without what those returned that ended early."""
+    return sum_of(connection, scope, "campaign") - sum_of(connection, scope, "close")
 
 
 def budgets_of(connection: Connection, scope: str, campaign: str) -> tuple[Budget, Budget]:
@@ -221,7 +230,29 @@ def check_room(connection: Connection, opening: Opening) -> None:
     if campaign_record(connection, scope, opening.campaign) is not None:
         # Another process has started it meanwhile, in room of its own.
         return
-    check_fits(opening, sum_of(connection, scope, "campaign"), record.limit_pico_rho)
+    check_fits(opening, reserved_in(connection, scope), record.limit_pico_rho)
+
+
+def close_campaign(connection: Connection, scope: str, campaign: str) -> int:
+    """Return what a campaign has reserved and not spent, for good; how much that was."""
+    own, _ = budgets_of(connection, scope, campaign)
+    returned = own.limit_pico_rho - own.spent_pico_rho
+    slot = last_slot(connection, scope, campaign)
+    append(connection, scope, "close", campaign=campaign, slot=slot, pico_rho=returned)
+    return returned
+
+
+def check_open(connection: Connection, scope: str, campaign: str) -> None:
+    record = campaign_record(connection, scope, campaign)
+    if record is not None and record.closed:
+        raise closed(campaign, last_slot(connection, scope, campaign))
+
+
+def closed(campaign: str, last: int) -> LedgerError:
+    return LedgerError(
+        f"campaign {campaign!r} was closed after slot {last}, and what it had not spent went back "
+        "to its scope: nothing more is released of it. Start a new campaign under another name"
+    )
 
 
 def check_fits(opening: Opening, reserved: int, limit: int) -> None:

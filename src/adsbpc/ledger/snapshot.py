@@ -44,5 +44,5 @@ def snapshot_of(
         tuple(texts if through is None else texts[: through[campaign]]),
         rows.sum_of(connection, scope, "charge", campaign, through),
         rows.sum_of(connection, scope, "charge", through=through),
-        rows.sum_of(connection, scope, "campaign"),
+        rows.reserved_in(connection, scope),
     )

@@ -1,0 +1,29 @@
+"""`adsbpc close`: the end of a campaign before its last slot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from adsbpc.campaign import Campaign
+
+
+def run(file: Path, yes: bool, as_json: bool) -> None:
+    campaign = Campaign.load(file)
+    section = campaign.spec.campaign
+    if not yes:
+        typer.confirm(
+            f"Nothing more will ever be released of campaign {section.name!r}. Close it?",
+            abort=True,
+            err=True,
+        )
+    returned = float(campaign.close())
+    if as_json:
+        print(json.dumps({"campaign": section.name, "scope": section.scope, "returned": returned}))
+        return
+    print(
+        f"Closed campaign {section.name!r}: rho = {returned:.4g} went back to scope "
+        f"{section.scope!r}. What was released stays, and adsbpc report still shows it."
+    )
