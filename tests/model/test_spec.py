@@ -69,7 +69,7 @@ WRONG = [
     ("2026-03-01", "9999-12-15", ": expected less than 2150-01-01. Lower it"),
     ('"30d"', '"999999d"', "[attribution] click_lookback = '999999d': expected at most 3660d"),
     ("2026-03-01", '"soon"', "[campaign] start = 'soon': expected a day such as 2026-03-01"),
-    ('slot = "1d"', 'slot = "1w"', "[campaign] slot = '1w': expected one of '1d' or '1h'"),
+    ('slot = "1d"', 'slot = "2w"', "slot = '2w': expected one of '1h', '1d', '1w' or '1mo'"),
     ('slot = "1d"', 'timezone = "Mars"', "timezone = 'Mars': expected an IANA time zone"),
     ('["P-1", "P-2"]', '["P-1", "P-1"]', "lists 'P-1' more than once: remove the repeats"),
     ('["P-1", "P-2"]', "[]", "publishers = []: expected a list of 1 or more, found 0"),
