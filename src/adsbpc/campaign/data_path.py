@@ -131,9 +131,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         inside = any(real.is_relative_to(folder) for folder in kept_folders)
         if real in kept or real.suffix == ".toml" or inside:
             raise SpecError(
-                f"{target}: is a file of events, a campaign file, a release, a book of accounts or "
-                "a fit that the campaign reads. "
-                "Give another name"
+                f"{target}: is a file of events, a campaign file, a list of publishers, a release, "
+                "a book of accounts or a fit that the campaign reads. Give another name"
             )
         if target in targets[:position]:
             raise SpecError(f"{target}: is asked for twice. Give two names")
