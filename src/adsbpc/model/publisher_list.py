@@ -37,7 +37,7 @@ def publisher_file(content: Any) -> Path | None:
 
 
 def _names_in(file: Path) -> list[str]:
-    lines: dict[str, int] = {}
+    lines, one_name = dict[str, int](), TypeAdapter(Name)
     # Line breaks are those of Unix, Windows and old Macs; other signs that may break lines are a
     # part of a name, and refused there.
     for number, line in enumerate(StringIO(_text_of(file), newline=None), start=1):
@@ -48,7 +48,7 @@ def _names_in(file: Path) -> list[str]:
         if name in lines:
             raise _problem(file, f"line {number} repeats {shown} of line {lines[name]}. Remove one")
         try:
-            TypeAdapter(Name).validate_python(name)
+            one_name.validate_python(name)
         except ValidationError as error:
             rule = cause_of(error)
             raise _problem(
