@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,39 @@ def test_daylight_saving_days(
     credits = credits_on(engine, world.write(tmp_path))
     assert credits == world.reference(tmp_path)
     assert {c.slot for c in credits} == set(range(1, slots + 1))
+
+
+@pytest.mark.parametrize(
+    ("start", "slot", "timezone"),
+    [(date(2026, 3, 23), "1w", "Europe/Berlin"), (date(2026, 2, 1), "1mo", "Europe/Berlin"),
+     (date(2026, 9, 1), "1mo", "America/Sao_Paulo"), (date(2026, 3, 30), "1w", "America/Havana")],
+)  # fmt: skip
+def test_long_slots_over_daylight_saving(
+    start: date, slot: str, timezone: str, engine: Engine, tmp_path: Path
+) -> None:
+    """Journeys do not end with a week or a month, and reading one of them reads all they need."""
+    slots = 4
+    world = World([], [], start=start, slots=slots, slot=slot, timezone=timezone)
+    edges = world.spec(tmp_path).grid.boundaries
+    moments = [
+        moment
+        for edge, following in pairwise(edges)
+        for moment in (edge, edge + 1, (edge + following) // 2, following - 1)
+    ]
+    impressions = [
+        Impression("u", f"P-{k % 2 + 1}", moment - (1 + 24 * k) * HOUR, True)
+        for k, moment in enumerate(moments)
+    ]
+    conversions = [Conversion("u", f"{k}", moment, moment) for k, moment in enumerate(moments)]
+    world = replace(
+        world, impressions=impressions, conversions=conversions, attribution={"model": "uniform"}
+    )
+    spec = world.write(tmp_path)
+    credits = credits_on(engine, spec)
+    assert credits == world.reference(tmp_path)
+    assert {c.slot for c in credits} == set(range(1, slots + 1))
+    for number in range(1, slots + 1):
+        assert credits_on(engine, spec, number) == [c for c in credits if c.slot == number]
 
 
 def test_one_slot_is_a_part_of_all_slots(engine: Engine, tmp_path: Path) -> None:

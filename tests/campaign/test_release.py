@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
-from adsbpc.campaign import Running, attribute, contributed, release_slot, start
+from adsbpc.campaign import Running, attribute, check_targets, contributed, release_slot, start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import State
@@ -208,6 +208,81 @@ def test_through_an_hour(tmp_path: Path) -> None:
     assert campaign.due(through="2026-03-01") == range(1, 25)
     assert campaign.due(through="2026-03-01T03:30") == range(1, 5)
     assert campaign.due(through="2026-03-01T03:30+01:00") == range(1, 4)
+
+
+def _in_weeks(tmp_path: Path, slots: int) -> Path:
+    """Days from Sunday, 1 March 2026, released by the week."""
+    file = write_campaign(tmp_path, 7 * slots)
+    edit(file, f"slots = {7 * slots}", f'slots = {slots}\nweek_starts = "sunday"')
+    edit(file, 'slot = "1d"', 'slot = "1w"')
+    return file
+
+
+def test_through_a_week(tmp_path: Path) -> None:
+    """A day means the week that it is in, which must be over."""
+    campaign = Campaign.load(_in_weeks(tmp_path, 3))
+    for day, slots in (("01", 1), ("07", 1), ("08", 2), ("11", 2), ("14", 2), ("15", 3), ("31", 3)):
+        assert campaign.due(through=f"2026-03-{day}") == range(1, slots + 1)
+    assert campaign.due(through="2026-03-08T00:00") == range(1, 3)
+    assert campaign.due(through="2026-03-08T00:00+01:00") == range(1, 2)
+
+
+def test_a_week_that_is_not_over_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wednesday(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Wednesday:
+            return cls(2026, 3, 18, 12, tzinfo=tz)
+
+    monkeypatch.setattr("adsbpc.campaign.campaign.datetime", Wednesday)
+    campaign = Campaign.load(_in_weeks(tmp_path, 4))
+    assert campaign.due() == campaign.due(through="2026-03-14") == range(1, 3)
+    with pytest.raises(ReleaseError, match=r"slot 3: lasts until 2026-03-22T00:00:00\+00:00"):
+        campaign.due(through="2026-03-17")
+
+
+def test_weeks_and_months_are_released(tmp_path: Path) -> None:
+    weekly = Campaign.load(_in_weeks(tmp_path / "weeks", 2))
+    weekly.release()
+    report = weekly.report()
+    assert [(r.starts_at[:10], r.ends_at[:10]) for r in report.releases] == [
+        ("2026-03-01", "2026-03-08"),
+        ("2026-03-08", "2026-03-15"),
+    ]
+    assert str(report.table().title).endswith("after week 2 of 2")
+    file = write_campaign(tmp_path / "months", 61)
+    edit(file, "slots = 61", "end = 2026-04-30")
+    edit(file, 'slot = "1d"', 'slot = "1mo"')
+    monthly = Campaign.load(file)
+    monthly.release()
+    released = monthly.report().releases
+    assert [r.ends_at[:10] for r in released] == ["2026-04-01", "2026-05-01"]
+    assert monthly.verify().problem is None
+    assert monthly.audit().held
+
+
+def test_what_a_file_lists_is_promised(tmp_path: Path) -> None:
+    """The names, wherever they stand: they may move to a file, and must stay as they were."""
+    file = write_campaign(tmp_path, 2)
+    Campaign.load(file).release(slot=1)
+    edit(file, '["P-1", "P-2"]', '"names.txt"')
+    names = tmp_path / "names.txt"
+    names.write_text("# public\nP-1\nP-2\n")
+    Campaign.load(file).release(slot=2)
+    for text in ("P-1\n", "P-2\nP-1\n", "P-1\nP-2\nP-3\n"):
+        names.write_text(text)
+        with pytest.raises(LedgerError, match="its file promises something else now") as refused:
+            Campaign.load(file).status()
+        assert "[campaign] publishers: was ['P-1', 'P-2'], is now" in str(refused.value)
+
+
+def test_the_list_of_publishers_is_not_overwritten(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path, 2)
+    edit(file, '["P-1", "P-2"]', '"names.txt"')
+    (tmp_path / "names.txt").write_text("P-1\n")
+    with pytest.raises(SpecError, match="a list of publishers"):
+        check_targets([tmp_path / "names.txt"], load_spec(file), file)
 
 
 class Pretender(SeededRandomness):

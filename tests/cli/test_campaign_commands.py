@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.model import load_spec
-from tests.campaign.files import edit, published, write_campaign
+from tests.campaign.files import ADSBPC, edit, published, write_campaign
 from tests.cli.program import adsbpc, in_a_process
 from tests.small_world import fill_and_free, in_a_small_world, read_only, small
 
@@ -171,7 +171,7 @@ BAD_FILES = [
     ('"ledger.sqlite"', '"no/where.sqlite"', 1, ("cannot be created (No such file", "folder")),
     ('"ledger.sqlite"', '"mysql://h/d"', 2, ("mysql:// is not supported",)),
     ('name = "spring"', 'name = "a\\nb"', 2, ("expected no line breaks",)),
-    ("[privacy]\nrho = 1.0", "", 2, ("has no [privacy] section. Add one",)),
+    (f"[privacy]\nrho = 1.0\n{ADSBPC}", "", 2, ("has no [privacy] section. Add one",)),
 ]
 
 

@@ -69,7 +69,7 @@ WRONG = [
     ("2026-03-01", "9999-12-15", ": expected less than 2150-01-01. Lower it"),
     ('"30d"', '"999999d"', "[attribution] click_lookback = '999999d': expected at most 3660d"),
     ("2026-03-01", '"soon"', "[campaign] start = 'soon': expected a day such as 2026-03-01"),
-    ('slot = "1d"', 'slot = "1w"', "[campaign] slot = '1w': expected one of '1d' or '1h'"),
+    ('slot = "1d"', 'slot = "2w"', "slot = '2w': expected one of '1h', '1d', '1w' or '1mo'"),
     ('slot = "1d"', 'timezone = "Mars"', "timezone = 'Mars': expected an IANA time zone"),
     ('["P-1", "P-2"]', '["P-1", "P-1"]', "lists 'P-1' more than once: remove the repeats"),
     ('["P-1", "P-2"]', "[]", "publishers = []: expected a list of 1 or more, found 0"),
@@ -141,6 +141,11 @@ def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
         ("start = 2026-03-01\nend = 2026-03-01", 1),
         ('start = 2026-03-01\nend = 2026-03-01\nslot = "1h"', 24),
         ('start = 2026-03-29\nend = 2026-03-29\nslot = "1h"\ntimezone = "Europe/Berlin"', 23),
+        ('start = 2026-03-02\nend = 2026-03-08\nslot = "1w"', 1),
+        ('start = 2026-03-01\nend = 2026-05-02\nslot = "1w"\nweek_starts = "sunday"', 9),
+        ('start = 2026-03-01\nend = 2026-03-31\nslot = "1mo"', 1),
+        ('start = 2026-03-01\nend = 2028-02-29\nslot = "1mo"', 24),
+        ('start = 2149-12-01\nend = 2199-12-31\nslot = "1mo"', 601),
     ],
 )
 def test_an_end_in_place_of_slots(dates: str, slots: int, tmp_path: Path) -> None:
@@ -155,6 +160,50 @@ def test_an_end_in_place_of_slots(dates: str, slots: int, tmp_path: Path) -> Non
         ("start = 2026-03-01\nend = 'May'", "both are days, for example 2026-03-31"),
         ("end = 2026-03-31", "end needs start"),
         ("start = 2026-03-01\nslots = 0", "[campaign] slots = 0: "),
+        ("start = 2026-03-01\nend = 9999-12-31", "end = 9999-12-31: expected a day before 2200"),
+        ('start = 2026-03-01\nend = 9999-12-31\nslot = "1h"', "expected a day before 2200-01-01"),
+        (
+            'start = 2026-03-04\nslots = 9\nslot = "1w"',
+            '[campaign] start = 2026-03-04: is a Wednesday, and with week_starts = "monday" weeks '
+            "start on a Monday. Say 2026-03-02 or 2026-03-09",
+        ),
+        (
+            'start = 2026-03-02\nend = 2026-03-29\nslot = "1w"\nweek_starts = "sunday"',
+            '[campaign] start = 2026-03-02: is a Monday, and with week_starts = "sunday" weeks '
+            "start on a Sunday. Say 2026-03-01 or 2026-03-08",
+        ),
+        (
+            'start = 2026-03-02\nend = 2026-03-20\nslot = "1w"',
+            '[campaign] end = 2026-03-20: is a Friday, and with week_starts = "monday" weeks end '
+            "on a Sunday. Say 2026-03-15 or 2026-03-22",
+        ),
+        ('start = 2026-03-02\nend = 2026-03-04\nslot = "1w"', "on a Sunday. Say 2026-03-08"),
+        ('start = 1980-01-01\nslots = 1\nslot = "1w"', "Say 1980-01-07"),
+        (
+            'start = 2026-03-15\nslots = 9\nslot = "1mo"',
+            '[campaign] start = 2026-03-15: is not the first day of a month, and slot = "1mo" '
+            "needs that. Say 2026-03-01 or 2026-04-01",
+        ),
+        (
+            'start = 2026-03-01\nend = 2026-05-30\nslot = "1mo"',
+            '[campaign] end = 2026-05-30: is not the last day of a month, and slot = "1mo" needs '
+            "that. Say 2026-04-30 or 2026-05-31",
+        ),
+        (
+            'start = 2026-03-01\nslots = 9\nweek_starts = "monday"',
+            '[campaign]: week_starts belongs to slot = "1w": set that slot or remove it',
+        ),
+        ('start = 2026-03-02\nslots = 9\nslot = "1w"\nweek_starts = "Mon"', "week_starts = 'Mon'"),
+        ('start = 2026-03-02\nend = 2026-03-08\nslot = "1w"\nweek_starts = []', "week_starts = []"),
+        ('start = 0001-01-01\nend = 2026-03-08\nslot = "1w"', "start = "),
+        (
+            'start = 2140-01-01\nslots = 721\nslot = "1mo"',
+            "[campaign] slots = 721: the campaign would last until after 2199-12-31. Lower it",
+        ),
+        (
+            'start = 2140-03-07\nslots = 8784\nslot = "1w"',
+            "[campaign] slots = 8784: the campaign would last until after 2199-12-31. Lower it",
+        ),
     ],
 )
 def test_bad_dates(dates: str, message: str, tmp_path: Path) -> None:

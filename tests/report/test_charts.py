@@ -8,6 +8,7 @@ import altair
 import pytest
 
 from adsbpc.model import SlotGrid
+from adsbpc.model.slots import SlotLength
 from adsbpc.report import charts
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.timeline import Timeline
@@ -77,7 +78,9 @@ def test_the_largest_eight_are_drawn_and_other_is_grey() -> None:
     assert few[-1] == charts.PublisherLine("other", "series-other")
 
 
-def _ticks(start: date = date(2026, 3, 1), count: int = 31, length: str = "1d") -> dict[int, str]:
+def _ticks(
+    start: date = date(2026, 3, 1), count: int = 31, length: SlotLength = "1d"
+) -> dict[int, str]:
     return Timeline(SlotGrid(start, count, length, "Europe/Berlin")).ticks(0, count)
 
 
@@ -93,6 +96,32 @@ def test_ticks_of_hours_stay_on_the_clock_when_it_changes() -> None:
     assert list(spring.values()) == ["28 Mar", *one_day, "29 Mar", *one_day, "30 Mar"]
     week = _ticks(start=date(2026, 3, 28), count=167, length="1h")
     assert list(week.values())[:3] == ["28 Mar", "29 Mar", "30 Mar"]
+
+
+def test_ticks_of_weeks_and_months() -> None:
+    weeks = _ticks(start=date(2026, 3, 2), count=12, length="1w")
+    assert list(weeks.values())[:3] == ["2 Mar", "16 Mar", "30 Mar"]
+    years = _ticks(start=date(2026, 3, 2), count=104, length="1w")
+    assert list(years.values())[:2] == ["2 Mar 2026", "1 Jun 2026"]
+    months = _ticks(count=24, length="1mo")
+    assert list(months.values())[:2] == ["Mar 2026", "Jun 2026"]
+    for length in ("1w", "1mo"):
+        assert all(2 <= len(_ticks(count=count, length=length)) <= 9 for count in range(1, 450))
+
+
+def test_weeks_and_months_have_names() -> None:
+    weeks = Timeline(SlotGrid(date(2026, 3, 23), 5, "1w", "Europe/Berlin"))
+    assert (weeks.word, weeks.rhythm) == ("week", "weekly")
+    assert weeks.name(1) == "23 to 29 March 2026"
+    assert weeks.name(2) == "30 March 2026 to 5 April 2026"
+    assert weeks.end(2) == "Sun 5 April 2026"
+    assert weeks.period(1) == weeks.name(1)
+    assert weeks.period(2) == "23 March 2026 to 5 April 2026"
+    months = Timeline(SlotGrid(date(2026, 3, 1), 5, "1mo", "Europe/Berlin"))
+    assert (months.word, months.rhythm) == ("month", "monthly")
+    assert (months.name(2), months.end(2)) == ("April 2026", "April 2026")
+    assert months.period(1) == "1 to 31 March 2026"
+    assert months.period(2) == "1 March 2026 to 30 April 2026"
 
 
 def test_slots_and_periods_have_names() -> None:

@@ -136,6 +136,21 @@ def test_hours_with_a_clock_change() -> None:
     ]
 
 
+def test_weeks_and_months() -> None:
+    weekly = MadeUp(slot="1w", slots=12, released=9, start=date(2026, 3, 2))
+    words = Outline(weekly.report().to_html()).words
+    assert "2 March 2026 to 3 May 2026 (Europe/Berlin)" in words
+    assert "week 9 of 12" in words
+    assert "Week by week" in words
+    assert "Totals up to the end of Sun 3 May 2026." in words
+    monthly = MadeUp(slot="1mo", slots=12, released=9)
+    outline = Outline(monthly.report().to_html())
+    assert "1 March 2026 to 30 November 2026 (Europe/Berlin)" in outline.words
+    assert "Totals up to the end of November 2026." in outline.words
+    bars = json.loads(outline.scripts[0])["bars"][0]["data"]["values"]
+    assert [row["when"] for row in bars][:2] == ["March 2026", "April 2026"]
+
+
 def test_a_long_campaign_draws_its_newest_bars() -> None:
     outline = Outline(MadeUp(slots=100, released=100).report().to_html())
     assert "The newest 62 of 100 days are drawn." in outline.words

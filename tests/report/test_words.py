@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from io import StringIO
 
@@ -110,6 +111,10 @@ def test_bounds_in_plain_words() -> None:
     assert text(bounds=(1,)).startswith("One person counts for at most 1 conversion a day.")
     assert "at most 2 to 3 conversions a day, depending on the day." in text(bounds=(2, 3))
     assert "at most 2 conversions an hour." in text(slot="1h")
+    assert "at most 2 conversions a week." in text(slot="1w", start=date(2026, 3, 2))
+    assert "at most 2 to 3 conversions a month, depending on the month." in (
+        text(slot="1mo", bounds=(2, 3))
+    )
     value = text(metric="value", value_cap=250.0)
     assert "at most 2 conversions of 250.00 each a day." in value
     assert "intervals do not include that" in value
@@ -144,6 +149,7 @@ def test_personal_budgets_in_plain_words() -> None:
     assert "as 11 conversions with one publisher in one hour. What" in (
         text(allowances=(11.1, 11.3), slot="1h")
     )
+    assert "with one publisher in one month. What" in text(slot="1mo")
     assert "11 conversions of 250.00 each with" in text(metric="value", value_cap=250.0)
 
 

@@ -22,6 +22,8 @@ from adsbpc.engines import Engine, Relation
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, holdout_source, read_events, source_files
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
+from adsbpc.model.publisher_list import publisher_file
+from adsbpc.model.toml import read_toml
 
 # Credits are written as multiples of this part, rounded down: their sums are exact in floating
 # point, so the credits of a conversion never add up to more than 1.
@@ -108,6 +110,9 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         with suppress(SourceError):
             kept |= {Path(file).resolve() for file in holdout_source(spec, fit.holdout).files}
     kept |= {file.resolve() for file in declared_files(spec)}
+    listed = publisher_file({**read_toml(campaign_file), "directory": spec.directory})
+    if listed is not None:
+        kept.add(listed.resolve())
     if spec.ledger.witness is not None:
         kept.add((spec.directory / spec.ledger.witness).resolve())
     ledger = (spec.directory / spec.ledger.location).resolve()
@@ -126,9 +131,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         inside = any(real.is_relative_to(folder) for folder in kept_folders)
         if real in kept or real.suffix == ".toml" or inside:
             raise SpecError(
-                f"{target}: is a file of events, a campaign file, a release, a book of accounts or "
-                "a fit that the campaign reads. "
-                "Give another name"
+                f"{target}: is a file of events, a campaign file, a list of publishers, a release, "
+                "a book of accounts or a fit that the campaign reads. Give another name"
             )
         if target in targets[:position]:
             raise SpecError(f"{target}: is asked for twice. Give two names")

@@ -17,9 +17,11 @@ scope = "default"              # budgets of campaigns about the same people add 
 advertiser = {advertiser}
 start = {start}             # first day, in the campaign's time zone
 slots = {slots}                     # how many slots; public, and fixed once the first is released
-slot = "1d"                    # or "1h"
+slot = "1d"                    # "1h"; "1w", from a Monday on (or say week_starts); "1mo", from the
+                               # first of a month on
 timezone = "UTC"
-publishers = {publishers}    # public; anything else is counted as "other"
+publishers = {publishers}    # public; anything else is counted as "other". Or a file
+                               # with one name a line: publishers = "publishers.txt"
 metric = "conversions"         # or "value", with value_cap
 
 [events]

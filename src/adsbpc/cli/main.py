@@ -110,7 +110,8 @@ def release(
     through: Annotated[
         str | None,
         typer.Option(
-            metavar="DATE", help="All slots up to this date, or up to the slot of a date and time."
+            metavar="DATE",
+            help="All slots up to the one of this date, or of a date and time. It must be over.",
         ),
     ] = None,
     dry: Annotated[

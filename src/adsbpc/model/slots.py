@@ -1,4 +1,5 @@
-"""Slots: the days or hours of a campaign in its time zone, as instants in UTC microseconds.
+"""Slots: hours, days, weeks or months of a campaign in its time zone, as instants in UTC
+microseconds.
 
 Everything downstream compares integers. The rules of the time zone are applied here, once, in
 Python, so that every engine sees the same daylight-saving days.
@@ -11,11 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from itertools import groupby
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
 from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
 
+SlotLength = Literal["1h", "1d", "1w", "1mo"]
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS = {"1d": 1, "1w": 7}
+_WEEKDAYS: tuple[str, ...] = get_args(Weekday)
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -49,18 +56,25 @@ class SlotGrid:
 
     start: date
     count: int
-    length: str
+    length: SlotLength
     timezone: str
 
     @cached_property
     def boundaries(self) -> tuple[int, ...]:
-        zone = ZoneInfo(self.timezone)
-        midnight = datetime(self.start.year, self.start.month, self.start.day, tzinfo=zone)
         if self.length == "1h":
-            first = to_microseconds(midnight)
+            first = self._midnight(self.start)
             return tuple(first + k * MICROSECONDS_PER_HOUR for k in range(self.count + 1))
-        # Adding days to a zoned datetime moves the wall clock, so each entry is a local midnight.
-        return tuple(to_microseconds(midnight + timedelta(days=k)) for k in range(self.count + 1))
+        return tuple(self._midnight(self.day_after(k)) for k in range(self.count + 1))
+
+    def day_after(self, slots: int) -> date:
+        """The day after the first slots, which starts the next one; not for hours."""
+        if self.length == "1mo":
+            return _month(self.start, slots)
+        return self.start + timedelta(days=slots * _DAYS[self.length])
+
+    def _midnight(self, day: date) -> int:
+        zone = ZoneInfo(self.timezone)
+        return to_microseconds(datetime(day.year, day.month, day.day, tzinfo=zone))
 
     @property
     def starts_at(self) -> int:
@@ -91,7 +105,8 @@ class SlotGrid:
 
     @cached_property
     def runs(self) -> tuple[SlotRun, ...]:
-        """The slots grouped by length; a year of days has one run per daylight-saving change."""
+        """The slots grouped by length: a year of days has one run per daylight-saving change,
+        a year of months about ten."""
         edges = self.boundaries
         lengths = [(edges[k + 1] - edges[k], k) for k in range(self.count)]
         runs = []
@@ -99,6 +114,21 @@ class SlotGrid:
             indices = [k for _, k in group]
             runs.append(SlotRun(indices[0] + 1, edges[indices[0]], length, len(indices)))
         return tuple(runs)
+
+
+def starts_around(day: date, length: SlotLength, week_starts: Weekday) -> tuple[date, date]:
+    """The latest day, up to this one, on which a slot may start, and the next such day."""
+    if length == "1mo":
+        return _month(day, 0), _month(day, 1)
+    days = _DAYS.get(length, 1)
+    first = day - timedelta(days=(day.weekday() - _WEEKDAYS.index(week_starts)) % days)
+    return first, first + timedelta(days=days)
+
+
+def _month(day: date, later: int) -> date:
+    """The first of a day's month, or of one so many months later."""
+    years, month = divmod(day.month - 1 + later, 12)
+    return date(day.year + years, month + 1, 1)
 
 
 @dataclass(frozen=True)

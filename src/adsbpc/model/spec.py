@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,9 +17,10 @@ from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
+from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
-from adsbpc.model.slots import SlotGrid
+from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, starts_around
 from adsbpc.model.toml import MisfitError, checked, read_toml
 
 EngineName = Literal["duckdb", "spark"]
@@ -29,14 +30,20 @@ TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
 
+_FIRST_START, _NO_START = date(1980, 1, 1), date(2150, 1, 1)
+# Moments of events lie before it.
+_NO_DAY = date(2200, 1, 1)
+_ONE_DAY = timedelta(days=1)
+
 
 class CampaignSection(Section):
     name: Key
     scope: Key = "default"
     advertiser: Name
-    start: Annotated[date, Field(ge=date(1980, 1, 1), lt=date(2150, 1, 1))]
+    start: Annotated[date, Field(ge=_FIRST_START, lt=_NO_START)]
     slots: Annotated[int, Field(ge=1, le=8_784)]
-    slot: Literal["1d", "1h"] = "1d"
+    slot: SlotLength = "1d"
+    week_starts: Weekday = "monday"
     timezone: Zone = "UTC"
     publishers: Annotated[tuple[Name, ...], Field(min_length=1)]
     metric: Literal["conversions", "value"] = "conversions"
@@ -55,11 +62,25 @@ class CampaignSection(Section):
             raise ValueError("end needs start, and both are days, for example 2026-03-31")
         if end < start:
             raise ValueError(f"end = {end} is before start = {start}: correct one of them")
-        days = (end - start).days + 1
-        if content.get("slot") == "1h" and isinstance(zone := content.get("timezone", "UTC"), str):
-            edges = SlotGrid(start, days, "1d", known_zone(zone)).boundaries
-            days = (edges[-1] - edges[0]) // MICROSECONDS_PER_HOUR
-        return {**{key: content[key] for key in content if key != "end"}, "slots": days}
+        if end >= _NO_DAY:
+            raise MisfitError(f"expected a day before {_NO_DAY}. Lower it", "end", value=str(end))
+        slots = _slots_through(content, start, end)
+        return {**{key: content[key] for key in content if key != "end"}, "slots": slots}
+
+    @model_validator(mode="after")
+    def _slots_fit_the_calendar(self) -> Self:
+        if "week_starts" in self.model_fields_set and self.slot != "1w":
+            raise MisfitError(
+                'week_starts belongs to slot = "1w": set that slot or remove it', "week_starts"
+            )
+        _check_start(self.start, self.slot, self.week_starts)
+        if self.slot != "1h" and self.grid.day_after(self.slots) > _NO_DAY:
+            raise MisfitError(
+                f"the campaign would last until after {_NO_DAY - _ONE_DAY}. Lower it",
+                "slots",
+                value=str(self.slots),
+            )
+        return self
 
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
@@ -90,6 +111,54 @@ class CampaignSection(Section):
     @property
     def grid(self) -> SlotGrid:
         return SlotGrid(self.start, self.slots, self.slot, self.timezone)
+
+
+def _slots_through(content: dict[str, Any], start: date, end: date) -> int:
+    """How many slots there are from one day to another. Of keys that are wrong themselves nothing
+    is said here: each is told where it is read."""
+    length, zone = content.get("slot", "1d"), content.get("timezone", "UTC")
+    week_starts = content.get("week_starts", "monday")
+    days = (end - start).days + 1
+    if length == "1h" and isinstance(zone, str):
+        edges = SlotGrid(start, days, "1d", known_zone(zone)).boundaries
+        return (edges[-1] - edges[0]) // MICROSECONDS_PER_HOUR
+    known = _FIRST_START <= start < _NO_START and week_starts in get_args(Weekday)
+    if length not in ("1w", "1mo") or not known:
+        return days
+    _check_start(start, length, week_starts)
+    after = end + _ONE_DAY
+    around = starts_around(after, length, week_starts)
+    if after not in around:
+        last_days = [day - _ONE_DAY for day in around]
+        raise _misfit("end", end, length, week_starts, last_days, start)
+    if length == "1w":
+        return days // 7
+    return 12 * (end.year - start.year) + end.month - start.month + 1
+
+
+def _check_start(start: date, length: SlotLength, week_starts: Weekday) -> None:
+    around = starts_around(start, length, week_starts)
+    if start not in around:
+        raise _misfit("start", start, length, week_starts, around, _FIRST_START)
+
+
+def _misfit(
+    key: Literal["start", "end"],
+    day: date,
+    length: SlotLength,
+    week_starts: Weekday,
+    nearest: Sequence[date],
+    earliest: date,
+) -> MisfitError:
+    """What is said of a first or last day that no slot has."""
+    if length == "1w":
+        rule = f'is a {day:%A}, and with week_starts = "{week_starts}" weeks {key} on a '
+        rule += f"{nearest[0]:%A}"
+    else:
+        rule = f"is not the {'first' if key == 'start' else 'last'} day of a month, and slot = "
+        rule += '"1mo" needs that'
+    choices = " or ".join(str(each) for each in nearest if each >= earliest)
+    return MisfitError(f"{rule}. Say {choices}", key, value=str(day))
 
 
 class ImpressionColumns(Section):
@@ -208,6 +277,11 @@ class CampaignSpec(Section):
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
     directory: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _publishers_of_a_file(cls, content: Any) -> Any:
+        return with_listed_publishers(content)
 
     @model_validator(mode="after")
     def _the_fit_serves_a_slot(self) -> Self:

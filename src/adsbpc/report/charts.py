@@ -26,7 +26,7 @@ Paint = Callable[[str], str]
 FONT = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 # More points than pixels only make a page slow.
 _MOST_TREND_POINTS = 400
-_MOST_BARS = {"day": 62, "hour": 72}
+_MOST_BARS = {"hour": 72, "day": 62, "week": 53, "month": 60}
 # A campaign that has just begun shows its first days beside the room for more.
 _FEWEST_SLOTS_DRAWN = 7
 

@@ -68,7 +68,7 @@ def models(report: Report, drawn: int) -> str:
 
 
 def table(report: Report) -> str:
-    note = f"Totals up to the end of {report.timeline.name(report.newest.slot)}."
+    note = f"Totals up to the end of {report.timeline.end(report.newest.slot)}."
     if report.estimates_cut:
         note += f" {wording.UPPER_ENDS}"
     if report.adjusted:

@@ -194,17 +194,19 @@ def bounds(report: Report) -> str:
 def _slot_bounds(report: Report) -> str:
     every = [release.bound for release in report.releases if release.bound is not None]
     most, varying = _conversions(report, f"{min(every)}", f"{max(every)}")
-    article = "an hour" if report.timeline.word == "hour" else "a day"
+    word = report.timeline.word
+    article = "an" if word == "hour" else "a"
     return (
-        f"One person counts for at most {most} {article}{varying}. What lies above is cut, and the "
-        "intervals do not include that: they cover the noise only."
+        f"One person counts for at most {most} {article} {word}{varying}. What lies above is cut, "
+        "and the intervals do not include that: they cover the noise only."
     )
 
 
 def _personal_budgets(report: Report) -> str:
     every = [release.allowance for release in report.releases if release.allowance is not None]
     size, varying = _conversions(report, about(min(every)), about(max(every)))
-    at_once = "in one hour" if report.timeline.word == "hour" else "on one day"
+    word = report.timeline.word
+    at_once = f"{'on' if word == 'day' else 'in'} one {word}"
     return (
         f"Every person has one budget for the whole campaign. It is about as large as {size} with "
         f"one publisher {at_once}{varying}. What goes beyond is cut. {_cut_so_far(report)}"

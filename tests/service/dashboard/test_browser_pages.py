@@ -65,6 +65,15 @@ def _refused_campaign(seen: Watched, _: Stage) -> None:
     seen.page.get_by_text("It was not created").wait_for()
 
 
+def _weekly_campaign(seen: Watched, _: Stage) -> None:
+    seen.open("/campaigns/new")
+    assert not seen.page.get_by_label("Weeks start on").is_visible()
+    seen.page.get_by_label("One release every").select_option("week")
+    seen.page.get_by_text("Is a Tuesday, and with week_starts").wait_for()
+    seen.page.get_by_label("Weeks start on").select_option("Tuesday")
+    seen.page.get_by_text("Expected after week 31").wait_for()
+
+
 def _new_key(seen: Watched, stage: Stage) -> None:
     seen.open("/operations/keys")
     seen.page.get_by_label("Speaks for").fill("a publisher with a name that is rather long")
@@ -123,6 +132,7 @@ SHOTS = [
     Shot("campaign-waiting", _campaign("later")),
     Shot("new-campaign", _path("/campaigns/new")),
     Shot("new-campaign-refused", _refused_campaign),
+    Shot("new-campaign-weeks", _weekly_campaign),
     Shot("operations", _verified),
     Shot("keys", _new_key),
     Shot("reference", _path("/docs"), role="", whole=False),

@@ -85,6 +85,19 @@ def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
     assert "Scope 'planner' has a campaign of that name" in Outline(again.text).words
 
 
+def test_weeks_start_on_the_day_that_was_chosen(stage: Stage, operator: Visitor) -> None:
+    wanted = {**WANTED, "name": "weekly", "slot": "1w", "week_starts": "tuesday", "slots": "4",
+              "scope": "weekly"}  # fmt: skip
+    planned = operator.send("/campaigns/new", {**wanted, "action": "plan"})
+    assert "Expected after week 4" in Outline(planned.text).words
+    answer = operator.send("/campaigns/new", {**wanted, "action": "create"})
+    assert answer.status_code == 303, answer.text
+    made = stage.server.backend.campaigns.get(answer.headers["location"].rpartition("/")[2])
+    assert made is not None
+    assert (made.spec.campaign.slot, made.spec.campaign.week_starts) == ("1w", "tuesday")
+    assert made.spec.grid.bounds_text(4)[1].startswith("2026-03-31")
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "told"),
     [
@@ -98,6 +111,9 @@ def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
         ({"model": "shapley", "fit_slots": "99"}, "fit_slots", "The fit serves the slots after"),
         ({"start": "2026-02-01"}, "start", "The first slot is over"),
         ({"scope_rho": "0.5"}, "", "has no room for campaign"),
+        ({"slot": "1w"}, "start", 'Is a Tuesday, and with week_starts = "monday" weeks start on a'),
+        ({"slot": "1mo"}, "start", "Is not the first day of a month"),
+        ({"slot": "1w", "week_starts": "Tue"}, "week_starts", "Expected one of"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_stands_beside_its_field(

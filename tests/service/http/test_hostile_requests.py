@@ -350,6 +350,7 @@ FILES: list[dict[str, Any]] = [
             "personal_budget": {"previous": "/etc"},
         }
     },
+    {"campaign": {**content()["campaign"], "publishers": "/etc/passwd"}},
     {"workload": [{"queries": "matrix", "matrix": "/etc/passwd"}]},
     {"workload": [{}, {"queries": "matrix", "matrix": "/etc/passwd"}]},
 ]

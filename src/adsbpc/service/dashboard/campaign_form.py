@@ -22,6 +22,7 @@ _FIELDS = {
     "advertiser": ("campaign", "advertiser", "Advertiser", ""),
     "start": ("campaign", "start", "First day", ""),
     "slot": ("campaign", "slot", "One release every", "1d"),
+    "week_starts": ("campaign", "week_starts", "Weeks start on", "monday"),
     "slots": ("campaign", "slots", "How many", "31"),
     "timezone": ("campaign", "timezone", "Time zone", "UTC"),
     "publishers": ("campaign", "publishers", "Publishers", ""),
@@ -62,6 +63,7 @@ def models() -> dict[str, tuple[str, ...]]:
 def content_of(values: Values) -> dict[str, Any]:
     """What a campaign file would say. Empty fields are left out of it."""
     left_out = {
+        "week_starts": values["slot"] != "1w",
         "fit_rho": values["model"] not in get_args(FittedModelName),
         "fit_slots": values["model"] not in get_args(FittedModelName),
         "value_cap": values["metric"] != "value",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from statistics import NormalDist
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Request, Response
@@ -14,9 +14,11 @@ from fastapi.responses import RedirectResponse
 from adsbpc.campaign.plan import Plan, plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import CampaignSpec
+from adsbpc.model.slots import Weekday
 from adsbpc.report import charts
 from adsbpc.report.numbers import about, rounded_up, small
 from adsbpc.report.palette import variable
+from adsbpc.report.timeline import Timeline
 from adsbpc.report.wording import BUYS, model_name, odds, strength
 from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
@@ -34,7 +36,7 @@ _ONE, _ALL = "one publisher", "all together"
 def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
     """What the page shows of a plan. Errors are half the width of a 95% interval around a total
     after the last slot."""
-    word = "day" if spec.campaign.slot == "1d" else "hour"
+    word = Timeline(spec.grid).word
     root = len(plan.publishers) ** 0.5
     last = _REACH * plan.queries[-1].standard_error
     whole = float(sum(plan.split.values()))
@@ -166,6 +168,7 @@ def _form(
         models=fields.models(),
         model_name=model_name,
         zones=_zones(),
+        weekdays={day: day.capitalize() for day in get_args(Weekday)},
     )
 
 

@@ -26,6 +26,7 @@ from adsbpc.errors import BudgetError, ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
+from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.release_spec import kept_privacy, stored_privacy
 from adsbpc.model.spec import LedgerSection
 from adsbpc.model.toml import place
@@ -174,7 +175,7 @@ class CampaignBook:
                 f"{_MOST_PERSONAL_SLOTS} slots here",
                 place("campaign", "slots"),
                 str(spec.campaign.slots),
-                'Take fewer, days instead of hours, or mechanism = "adsbpc"',
+                'Take fewer, longer slots, or mechanism = "adsbpc"',
             )
         return spec
 
@@ -252,6 +253,8 @@ def _check_keys(content: dict[str, Any]) -> None:
                 "POST /v1/impressions and /v1/conversions"
             )
     named = [".".join(path) for path in _FILES if _given(content, path)]
+    if publisher_file(content) is not None:
+        named.append("campaign.publishers")
     workload = content.get("workload")
     for section in workload if isinstance(workload, list) else []:
         if _given(section, ("matrix",)):
