@@ -66,6 +66,15 @@ class Setting:
         return weights
 
 
+@dataclass(frozen=True)
+class UserTotals:
+    """Conversions of users with cells, one row for each pair; users are numbered."""
+
+    user: Integers
+    cell: Integers
+    conversions: Reals
+
+
 class Prepared:
     """A dataset with the answers that mechanisms ask for again and again remembered."""
 
@@ -98,6 +107,15 @@ class Prepared:
         rows = [self.totals(slot, bound) for slot, bound in enumerate(bounds, start=1)]
         return np.array(rows, dtype=np.float64) / UNITS_PER_CONVERSION
 
+    def user_totals_within(self, first: int, last: int) -> UserTotals:
+        """What every user has with every cell, over all slots from the first to the last."""
+        slot, user, cell, weight = self._contributions.cells()
+        inside = (slot >= first) & (slot <= last)
+        pairs = user[inside] * len(self.layout) + cell[inside]
+        pair, place = np.unique(pairs, return_inverse=True)
+        conversions = np.bincount(place, weight[inside]) / UNITS_PER_CONVERSION
+        return UserTotals(pair // len(self.layout), pair % len(self.layout), conversions)
+
     @cached_property
     def cells(self) -> CellIndex:
         """For personal budgets, whose accounts go through the slots anew in every trial."""
@@ -114,7 +132,8 @@ class Outcome:
     """Errors of answers, in conversions, split into what capping cut and what noise added.
 
     `bias` and `noise` have axes (trial, query, publisher); a bias that is the same in every trial
-    has one. `variances` of the noise have axes (trial, query): all publishers get the same.
+    has one. `variances` of the noise have axes (trial, query): all publishers get the same. A
+    mechanism that releases once, at the end, has one query, the last; others have all.
     """
 
     bias: Reals
@@ -134,25 +153,43 @@ class LabMechanism(Protocol):
 class Scores:
     """Errors of one mechanism on one dataset; a standard error needs several trials.
 
+    Those up to `max_variance` are about all queries, and None if only the last was answered; the
+    others are about the last one. `last_rmse` is a root mean square over trials and publishers, and
+    `last_rmse_closed_form` what it would be with endless trials of the noise.
+
     `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
     publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
     `wrmse_closed_form` is what it would be with endless trials of the noise.
     """
 
-    wrmse: float
+    wrmse: float | None
     wrmse_stderr: float | None
-    wrmse_closed_form: float
-    wrmse_mean_of_roots: float
-    bias: float
-    noise: float
-    rmse: float
-    max_variance: float
+    wrmse_closed_form: float | None
+    wrmse_mean_of_roots: float | None
+    bias: float | None
+    noise: float | None
+    rmse: float | None
+    max_variance: float | None
+    last_rmse: float
+    last_rmse_closed_form: float
     relative_error_large: float
     relative_error_medium: float
     relative_error_small: float
 
 
 def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
+    errors = outcome.bias + outcome.noise
+    bias, variances = outcome.bias[:, -1], outcome.variances[:, -1]
+    all_queries = errors.shape[1] == len(setting.workload.names)
+    return Scores(
+        **(_scores_of_all(outcome, setting) if all_queries else _NOT_ANSWERED),
+        last_rmse=float(np.sqrt((errors[:, -1] ** 2).mean())),
+        last_rmse_closed_form=float(np.sqrt((bias**2).mean() + variances.mean())),
+        **_relative_errors(errors, data, setting),
+    )
+
+
+def _scores_of_all(outcome: Outcome, setting: Setting) -> dict[str, float | None]:
     n, squares = setting.slots, setting.weights**2
     errors = outcome.bias + outcome.noise
     weighted = np.einsum("q,tqp->tp", squares, errors**2)
@@ -166,21 +203,28 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     def size(part: Reals) -> float:
         return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
 
-    relative = _relative_errors(errors, data, setting)
-    return Scores(
-        wrmse,
-        stderr,
-        float(np.sqrt(size(outcome.bias) ** 2 + (outcome.variances @ squares).mean() / n**2)),
-        float(np.sqrt(weighted).mean() / n),
-        size(outcome.bias),
-        size(outcome.noise),
-        float(np.sqrt((errors**2).mean())),
-        float(outcome.variances.max(axis=1).mean()),
-        *relative,
+    variance = (outcome.variances @ squares).mean() / n**2
+    return {
+        "wrmse": wrmse,
+        "wrmse_stderr": stderr,
+        "wrmse_closed_form": float(np.sqrt(size(outcome.bias) ** 2 + variance)),
+        "wrmse_mean_of_roots": float(np.sqrt(weighted).mean() / n),
+        "bias": size(outcome.bias),
+        "noise": size(outcome.noise),
+        "rmse": float(np.sqrt((errors**2).mean())),
+        "max_variance": float(outcome.variances.max(axis=1).mean()),
+    }
+
+
+_NOT_ANSWERED: dict[str, float | None] = dict.fromkeys(
+    (
+        "wrmse", "wrmse_stderr", "wrmse_closed_form", "wrmse_mean_of_roots", "bias", "noise",
+        "rmse", "max_variance",
     )
+)  # fmt: skip
 
 
-def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> list[float]:
+def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> dict[str, float]:
     """Root mean square error of the last query over the true value, for three sizes of publisher.
 
     Publishers without anything to measure have no relative error.
@@ -188,8 +232,10 @@ def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> list[fl
     true = setting.workload.answers(data.truth)[-1]
     order = np.argsort(-true, kind="stable")
     order = order[true[order] > 0]
-    thirds = np.array_split(order, 3)
-    return [
-        float(np.sqrt(((errors[:, -1, part] / true[part]) ** 2).mean())) if part.size else 0.0
-        for part in thirds
-    ]
+    sizes = ("large", "medium", "small")
+    return {
+        f"relative_error_{size}": float(np.sqrt(((errors[:, -1, part] / true[part]) ** 2).mean()))
+        if part.size
+        else 0.0
+        for size, part in zip(sizes, np.array_split(order, 3), strict=True)
+    }

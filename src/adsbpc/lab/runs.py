@@ -24,6 +24,7 @@ import numpy as np
 from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded, personal
+from adsbpc.lab.baselines.pipelinedp import PipelineDP
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.strategies import GlobalSensitivity
 from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
@@ -117,7 +118,7 @@ def mechanism_of(run: Run) -> LabMechanism:
     if not run.options:
         return mechanism_named(run.mechanism)
     named = MECHANISMS.get(run.mechanism)
-    if isinstance(named, GlobalSensitivity | PublishedAdsBPC):
+    if isinstance(named, GlobalSensitivity | PublishedAdsBPC | PipelineDP):
         return replace(named, **run.options)
     if run.mechanism == "adsbpc-constant":
         return bounded.constant_bound(int(run.options["bound"]))
