@@ -62,8 +62,10 @@ class PipelineDP:
         deviation = sqrt(histogram_squared(setting.adjacency) / (2 * looking)) if looking else 0.0
         true = np.bincount(rows.cell, rows.conversions, publishers)
 
+        known = self._known(rows, publishers, noise)
+
         def one(rng: Generator) -> tuple[Reals, Reals, Reals]:
-            limits = self._choose(rows, publishers, noise, deviation, rng)
+            limits = known or chosen_privately(rows, publishers, noise, deviation, rng)
             kept = kept_of(rows, limits, publishers)
             answers, scale = release_once(rows, publishers, limits, epsilon)
             variance = scale**2 + kept.variance.mean()
@@ -72,14 +74,11 @@ class PipelineDP:
         rngs = [np.random.default_rng([seed, NOISE_STREAM, trial]) for trial in range(trials)]
         return Outcome.of_trials(map(one, rngs))
 
-    def _choose(
-        self, rows: UserTotals, publishers: int, noise: float, deviation: float, rng: Generator
-    ) -> Limits:
+    def _known(self, rows: UserTotals, publishers: int, noise: float) -> Limits | None:
+        """Limits that do not depend on noise are the same in every trial."""
         if self.limits == "guess":
             return guessed(self.heavy_user, publishers)
-        if self.limits == "hindsight":
-            return in_hindsight(rows, publishers, noise)
-        return chosen_privately(rows, publishers, noise, deviation, rng)
+        return in_hindsight(rows, publishers, noise) if self.limits == "hindsight" else None
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
@@ -134,7 +133,7 @@ def _library() -> Any:
     try:
         with warnings.catch_warnings():
             # Python warns of its docstrings when it compiles them for the first time.
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")
             import pipeline_dp
     except ImportError as error:
         raise SpecError(

@@ -136,8 +136,9 @@ def _least(publishers: int, noise: float, harm: Callable[[Limits], float]) -> Li
         variance = (noise * limits.sensitivity) ** 2
         if variance >= least:
             break
-        if variance + harm(limits) < least:
-            best, least = limits, variance + harm(limits)
+        error = variance + harm(limits)
+        if error < least:
+            best, least = limits, error
     return best
 
 
