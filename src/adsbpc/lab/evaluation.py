@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
@@ -140,6 +140,9 @@ class Outcome:
     noise: Reals
     variances: Reals
 
+    def answers_all(self, setting: Setting) -> bool:
+        return len(self.noise[0]) == len(setting.workload.names)
+
     @classmethod
     def of_trials(cls, found: Iterable[tuple[Reals, Reals, Reals]]) -> Outcome:
         return cls(*map(np.array, zip(*found, strict=True)))
@@ -150,26 +153,13 @@ class LabMechanism(Protocol):
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Errors of one mechanism on one dataset; a standard error needs several trials.
+class LastScores:
+    """Errors of the last query, which every mechanism answers.
 
-    Those up to `max_variance` are about all queries, and None if only the last was answered; the
-    others are about the last one. `last_rmse` is a root mean square over trials and publishers, and
-    `last_rmse_closed_form` what it would be with endless trials of the noise.
-
-    `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
-    publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
-    `wrmse_closed_form` is what it would be with endless trials of the noise.
+    `last_rmse` is a root mean square over trials and publishers, `last_rmse_closed_form` what it
+    would be with endless trials of the noise.
     """
 
-    wrmse: float | None
-    wrmse_stderr: float | None
-    wrmse_closed_form: float | None
-    wrmse_mean_of_roots: float | None
-    bias: float | None
-    noise: float | None
-    rmse: float | None
-    max_variance: float | None
     last_rmse: float
     last_rmse_closed_form: float
     relative_error_large: float
@@ -177,19 +167,27 @@ class Scores:
     relative_error_small: float
 
 
+@dataclass(frozen=True)
+class Scores(LastScores):
+    """Errors of one mechanism on one dataset; a standard error needs several trials.
+
+    `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
+    publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
+    `wrmse_closed_form` is what it would be with endless trials of the noise.
+    """
+
+    wrmse: float
+    wrmse_stderr: float | None
+    wrmse_closed_form: float
+    wrmse_mean_of_roots: float
+    bias: float
+    noise: float
+    rmse: float
+    max_variance: float
+
+
 def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
-    errors = outcome.bias + outcome.noise
-    bias, variances = outcome.bias[:, -1], outcome.variances[:, -1]
-    all_queries = errors.shape[1] == len(setting.workload.names)
-    return Scores(
-        **(_scores_of_all(outcome, setting) if all_queries else _NOT_ANSWERED),
-        last_rmse=float(np.sqrt((errors[:, -1] ** 2).mean())),
-        last_rmse_closed_form=float(np.sqrt((bias**2).mean() + variances.mean())),
-        **_relative_errors(errors, data, setting),
-    )
-
-
-def _scores_of_all(outcome: Outcome, setting: Setting) -> dict[str, float | None]:
+    """For outcomes that answer all queries."""
     n, squares = setting.slots, setting.weights**2
     errors = outcome.bias + outcome.noise
     weighted = np.einsum("q,tqp->tp", squares, errors**2)
@@ -204,27 +202,30 @@ def _scores_of_all(outcome: Outcome, setting: Setting) -> dict[str, float | None
         return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
 
     variance = (outcome.variances @ squares).mean() / n**2
-    return {
-        "wrmse": wrmse,
-        "wrmse_stderr": stderr,
-        "wrmse_closed_form": float(np.sqrt(size(outcome.bias) ** 2 + variance)),
-        "wrmse_mean_of_roots": float(np.sqrt(weighted).mean() / n),
-        "bias": size(outcome.bias),
-        "noise": size(outcome.noise),
-        "rmse": float(np.sqrt((errors**2).mean())),
-        "max_variance": float(outcome.variances.max(axis=1).mean()),
-    }
-
-
-_NOT_ANSWERED: dict[str, float | None] = dict.fromkeys(
-    (
-        "wrmse", "wrmse_stderr", "wrmse_closed_form", "wrmse_mean_of_roots", "bias", "noise",
-        "rmse", "max_variance",
+    return Scores(
+        **asdict(last_scores_of(outcome, data, setting)),
+        wrmse=wrmse,
+        wrmse_stderr=stderr,
+        wrmse_closed_form=float(np.sqrt(size(outcome.bias) ** 2 + variance)),
+        wrmse_mean_of_roots=float(np.sqrt(weighted).mean() / n),
+        bias=size(outcome.bias),
+        noise=size(outcome.noise),
+        rmse=float(np.sqrt((errors**2).mean())),
+        max_variance=float(outcome.variances.max(axis=1).mean()),
     )
-)  # fmt: skip
 
 
-def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> dict[str, float]:
+def last_scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> LastScores:
+    errors = outcome.bias + outcome.noise
+    bias, variances = outcome.bias[:, -1], outcome.variances[:, -1]
+    return LastScores(
+        float(np.sqrt((errors[:, -1] ** 2).mean())),
+        float(np.sqrt((bias**2).mean() + variances.mean())),
+        *_relative_errors(errors, data, setting),
+    )
+
+
+def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> list[float]:
     """Root mean square error of the last query over the true value, for three sizes of publisher.
 
     Publishers without anything to measure have no relative error.
@@ -232,10 +233,8 @@ def _relative_errors(errors: Reals, data: Prepared, setting: Setting) -> dict[st
     true = setting.workload.answers(data.truth)[-1]
     order = np.argsort(-true, kind="stable")
     order = order[true[order] > 0]
-    sizes = ("large", "medium", "small")
-    return {
-        f"relative_error_{size}": float(np.sqrt(((errors[:, -1, part] / true[part]) ** 2).mean()))
-        if part.size
-        else 0.0
-        for size, part in zip(sizes, np.array_split(order, 3), strict=True)
-    }
+    thirds = np.array_split(order, 3)
+    return [
+        float(np.sqrt(((errors[:, -1, part] / true[part]) ** 2).mean())) if part.size else 0.0
+        for part in thirds
+    ]

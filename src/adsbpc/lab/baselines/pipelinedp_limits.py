@@ -51,10 +51,11 @@ class Kept:
 def kept_of(rows: UserTotals, limits: Limits, publishers: int) -> Kept:
     capped = np.minimum(rows.conversions, limits.each)
     chance = np.minimum(1.0, limits.publishers / np.bincount(rows.user)[rows.user])
-    return Kept(
-        np.bincount(rows.cell, capped * chance, publishers),
-        np.bincount(rows.cell, capped**2 * chance * (1 - chance), publishers),
-    )
+
+    def by_publisher(part: Reals) -> Reals:
+        return np.bincount(rows.cell, part, publishers).astype(np.float64)
+
+    return Kept(by_publisher(capped * chance), by_publisher(capped**2 * chance * (1 - chance)))
 
 
 def guessed(heavy_user: int, publishers: int) -> Limits:
