@@ -147,10 +147,11 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
     first = rows[0]
     table = Table(
         title=f"{setting}: {first['queries']}, {first['slots']} slots, {first['users']:,} users, "
-        f"{first['adjacency']}, {first['trials']} trials"
+        f"{first['adjacency']}, {first['trials']} trials",
+        collapse_padding=True,
     )
     table.add_column("mechanism", no_wrap=True)
-    for heading in ("error", "bias", "noise", "max variance", "x best", "at the end", "seconds"):
+    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "sec."):
         table.add_column(heading, justify="right")
     table.caption = (
         "error, bias and noise of one publisher's figure, in conversions (variance: squared)"

@@ -57,15 +57,14 @@ def small_world() -> Prepared:
 
 @needs_pipelinedp
 def test_its_noise_is_the_analytic_gaussian_of_our_epsilon() -> None:
-    """2,000 publishers: an empirical standard deviation is within 5% but for once in 500 times."""
+    """2,000 publishers: 8% are five standard errors, because its noise cannot be seeded."""
     limits = Limits(publishers=9, each=2)
     answers, told = release_once(everybody(1, 1, 1.0), 2_000, limits, EPSILON)
     expected = sqrt(9) * 2 / sqrt(2 * gaussian_rho(EPSILON, DELTA))
     assert told == pytest.approx(expected, rel=2e-3)
-    assert answers[1:].std() == pytest.approx(expected, rel=0.05)
-    assert epsilon_of_gaussian(Fraction((limits.sensitivity / told) ** 2 / 2), DELTA) <= 1.001 * (
-        EPSILON
-    )
+    assert answers[1:].std() == pytest.approx(expected, rel=0.08)
+    spent = Fraction((limits.sensitivity / told) ** 2 / 2)
+    assert epsilon_of_gaussian(spent, DELTA) <= 1.001 * EPSILON
 
 
 @needs_pipelinedp

@@ -85,7 +85,7 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
     """The largest rho of Gaussian noise that is (epsilon, delta)-DP by its exact analysis.
 
     >>> round(gaussian_rho(epsilon_of(Fraction(1), 1e-6), 1e-6), 3)
-    1.114
+    1.115
     """
     low, high = 0.0, 1.0
     while epsilon_of_gaussian(Fraction(high), delta) < epsilon:
