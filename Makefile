@@ -28,7 +28,7 @@ help:
 
 setup: $(READY)
 
-$(READY): requirements/dev.txt requirements/oracle.txt requirements/uv.txt pyproject.toml
+$(READY): requirements/dev.txt requirements/oracle.txt requirements/pipelinedp.txt requirements/uv.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "adsbpc needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
@@ -37,6 +37,9 @@ $(READY): requirements/dev.txt requirements/oracle.txt requirements/uv.txt pypro
 	@# An oracle of one test, which has to be compiled: without a compiler that test says so.
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/oracle.txt \
 		|| echo "ChannelAttribution cannot be built here, which needs a C++ compiler: one test is left out"
+	@# What the lab compares with. Its pins fit ours, but it has wheels for few kinds of machine.
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/pipelinedp.txt \
+		|| echo "PipelineDP cannot be installed here: the lab's pipelinedp mechanisms are left out"
 	touch $(READY)
 
 demo: setup
@@ -106,6 +109,9 @@ lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 		--no-emit-index-url --custom-compile-command "make lock" \
 		--constraint requirements/dev.txt requirements/oracle.in --output-file requirements/oracle.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+		--no-emit-index-url --custom-compile-command "make lock" \
+		--constraint requirements/dev.txt requirements/pipelinedp.in --output-file requirements/pipelinedp.txt
 
 clean:
 	rm -rf .venv .venv-other .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts

@@ -18,6 +18,7 @@ from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
 from tests.effort import EVERYTHING, MUTANT
+from tests.lab.worlds import MISSING_PIPELINEDP
 
 settings.register_profile(
     "adsbpc",
@@ -127,6 +128,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         ("NOT TESTED ON SPARK", MISSING_JAVA),
         ("NOT TESTED IN A BROWSER", MISSING_CHROMIUM),
         ("NOT TESTED WITH CHANNELATTRIBUTION", MISSING_ORACLE),
+        ("NOT TESTED WITH PIPELINEDP", MISSING_PIPELINEDP),
     ):
         # Reports come from the processes that ran the tests.
         number = sum(message in each for each in skipped)

@@ -210,7 +210,9 @@ def test_another_model_from_the_same_counts(
     same_counts = set_name(model) == set_name(other)
     if same_counts and ("markov" not in (model, other) or order == other_order):
         made = fit_from(other, other_order, values, names(PLAYERS), scale=7.0)
-        assert fit_again(fit, other, other_order) == made.model_copy(update={"relative_noise": None})
+        assert fit_again(fit, other, other_order) == made.model_copy(
+            update={"relative_noise": None}
+        )
     else:
         message = "counts of another order" if same_counts else f"needs counts of {set_name(other)}"
         with pytest.raises(SpecError, match=message):

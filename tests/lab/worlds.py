@@ -7,6 +7,8 @@ from adsbpc.lab.datasets import Dataset
 from adsbpc.lab.evaluation import Prepared
 from adsbpc.model import UNITS_PER_CONVERSION, Layout
 
+MISSING_PIPELINEDP = "PipelineDP is missing: NOT TESTED against it; `make setup` installs it"
+
 
 def prepared(
     rows: list[tuple[int, int, int]], slots: int, publishers: int, largest_user: int

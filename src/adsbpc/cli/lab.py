@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from adsbpc.cli.console import notes, progress, results, stoppable
 from adsbpc.errors import SpecError
-from adsbpc.lab.catalogue import MECHANISMS, REMARKS, mechanism_named
+from adsbpc.lab.catalogue import MECHANISMS, ONLY_IF_NAMED, REMARKS, mechanism_named
 from adsbpc.lab.datasets import DATASETS
 from adsbpc.lab.evaluation import QUERIES
 from adsbpc.lab.figures import points_figure, write_figure
@@ -57,7 +58,8 @@ class Comparison:
     seed: int
 
     def runs(self) -> list[Run]:
-        names = _listed(self.mechanisms) or list(MECHANISMS)
+        usual = [name for name in MECHANISMS if name not in ONLY_IF_NAMED]
+        names = _listed(self.mechanisms) or usual
         for name in names:
             mechanism_named(name)
         if self.queries not in QUERIES:
@@ -113,6 +115,8 @@ def run_datasets(as_json: bool) -> None:
 
 def run_compare(asked: Comparison, jobs: int, plot: Path | None, as_json: bool) -> None:
     runs = asked.runs()
+    if plot is not None and all(run.mechanism in ONLY_IF_NAMED for run in runs):
+        raise SpecError("--plot draws errors over all queries: name a mechanism that answers them")
     found: dict[str, dict[str, Any]] = {}
     with stoppable(), _progress("Comparing", len(runs)) as advance:
         for run, row in compute_all(runs, None, jobs):
@@ -123,8 +127,9 @@ def run_compare(asked: Comparison, jobs: int, plot: Path | None, as_json: bool) 
         shown = [
             {**row, "setting": _setting(row), "value": row["wrmse"], "published": None}
             for row in rows
+            if row["wrmse"] is not None
         ]
-        names = list(dict.fromkeys(row["mechanism"] for row in rows))
+        names = list(dict.fromkeys(row["mechanism"] for row in shown))
         title = "Weighted root mean squared error"
         write_figure(points_figure(title, shown, title.lower(), names), plot)
     if as_json:
@@ -142,26 +147,33 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
     first = rows[0]
     table = Table(
         title=f"{setting}: {first['queries']}, {first['slots']} slots, {first['users']:,} users, "
-        f"{first['adjacency']}, {first['trials']} trials"
+        f"{first['adjacency']}, {first['trials']} trials",
+        collapse_padding=True,
     )
     table.add_column("mechanism", no_wrap=True)
-    for heading in ("error", "bias", "noise", "max variance", "x best", "seconds"):
+    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "sec."):
         table.add_column(heading, justify="right")
     table.caption = (
         "error, bias and noise of one publisher's figure, in conversions (variance: squared)"
     )
-    ordered = sorted(rows, key=lambda row: row["wrmse"])
-    for row in ordered:
+    # Who answers the last query alone has no error over all of them, and comes last.
+    scored = sorted((row for row in rows if row["wrmse"] is not None), key=itemgetter("wrmse"))
+    others = sorted((row for row in rows if row["wrmse"] is None), key=itemgetter("last_rmse"))
+    for row in [*scored, *others]:
         remark = " *" if row["mechanism"] in REMARKS else ""
+        over_all = [""] * 5
+        if row["wrmse"] is not None:
+            over_all = [
+                f"{row['wrmse']:,.1f}" + _plus_minus(row["wrmse_stderr"]),
+                f"{row['bias']:,.1f}",
+                f"{row['noise']:,.1f}",
+                f"{row['max_variance']:,.0f}",
+                f"{row['wrmse'] / scored[0]['wrmse']:.2f}",
+            ]
         table.add_row(
-            row["mechanism"] + remark,
-            f"{row['wrmse']:,.1f}" + _plus_minus(row["wrmse_stderr"]),
-            f"{row['bias']:,.1f}",
-            f"{row['noise']:,.1f}",
-            f"{row['max_variance']:,.0f}",
-            f"{row['wrmse'] / ordered[0]['wrmse']:.2f}",
+            row["mechanism"] + remark, *over_all, f"{row['last_rmse']:,.1f}",
             f"{row['seconds']:.3f}",
-        )
+        )  # fmt: skip
     shown = {row["mechanism"] for row in rows}
     told = [f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown]
     if first["data"] is not None and first["largest_user"] is None:

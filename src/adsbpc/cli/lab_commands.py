@@ -45,7 +45,7 @@ def compare(
         typer.Option(min=1, help="Public limit GS on a user's conversions in your own data."),
     ] = None,
     mechanisms: Annotated[
-        str, typer.Option(metavar="X,Y", help="Mechanisms; all of them if left out.")
+        str, typer.Option(metavar="X,Y", help="Mechanisms; all but PipelineDP if left out.")
     ] = "",
     rho: Annotated[str, typer.Option(metavar="RHO,RHO", help="Budgets.")] = "1",
     slots: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
@@ -66,6 +66,15 @@ class Setting:
         return weights
 
 
+@dataclass(frozen=True)
+class UserTotals:
+    """Conversions of users with cells, one row for each pair; users are numbered."""
+
+    user: Integers
+    cell: Integers
+    conversions: Reals
+
+
 class Prepared:
     """A dataset with the answers that mechanisms ask for again and again remembered."""
 
@@ -98,6 +107,15 @@ class Prepared:
         rows = [self.totals(slot, bound) for slot, bound in enumerate(bounds, start=1)]
         return np.array(rows, dtype=np.float64) / UNITS_PER_CONVERSION
 
+    def user_totals_within(self, first: int, last: int) -> UserTotals:
+        """What every user has with every cell, over all slots from the first to the last."""
+        slot, user, cell, weight = self._contributions.cells()
+        inside = (slot >= first) & (slot <= last)
+        pairs = user[inside] * len(self.layout) + cell[inside]
+        pair, place = np.unique(pairs, return_inverse=True)
+        conversions = np.bincount(place, weight[inside]) / UNITS_PER_CONVERSION
+        return UserTotals(pair // len(self.layout), pair % len(self.layout), conversions)
+
     @cached_property
     def cells(self) -> CellIndex:
         """For personal budgets, whose accounts go through the slots anew in every trial."""
@@ -114,12 +132,16 @@ class Outcome:
     """Errors of answers, in conversions, split into what capping cut and what noise added.
 
     `bias` and `noise` have axes (trial, query, publisher); a bias that is the same in every trial
-    has one. `variances` of the noise have axes (trial, query): all publishers get the same.
+    has one. `variances` of the noise have axes (trial, query): all publishers get the same. A
+    mechanism that releases once, at the end, has one query, the last; others have all.
     """
 
     bias: Reals
     noise: Reals
     variances: Reals
+
+    def answers_all(self, setting: Setting) -> bool:
+        return len(self.noise[0]) == len(setting.workload.names)
 
     @classmethod
     def of_trials(cls, found: Iterable[tuple[Reals, Reals, Reals]]) -> Outcome:
@@ -131,7 +153,22 @@ class LabMechanism(Protocol):
 
 
 @dataclass(frozen=True)
-class Scores:
+class LastScores:
+    """Errors of the last query, which every mechanism answers.
+
+    `last_rmse` is a root mean square over trials and publishers, `last_rmse_closed_form` what it
+    would be with endless trials of the noise.
+    """
+
+    last_rmse: float
+    last_rmse_closed_form: float
+    relative_error_large: float
+    relative_error_medium: float
+    relative_error_small: float
+
+
+@dataclass(frozen=True)
+class Scores(LastScores):
     """Errors of one mechanism on one dataset; a standard error needs several trials.
 
     `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
@@ -147,12 +184,10 @@ class Scores:
     noise: float
     rmse: float
     max_variance: float
-    relative_error_large: float
-    relative_error_medium: float
-    relative_error_small: float
 
 
 def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
+    """For outcomes that answer all queries."""
     n, squares = setting.slots, setting.weights**2
     errors = outcome.bias + outcome.noise
     weighted = np.einsum("q,tqp->tp", squares, errors**2)
@@ -166,17 +201,27 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     def size(part: Reals) -> float:
         return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
 
-    relative = _relative_errors(errors, data, setting)
+    variance = (outcome.variances @ squares).mean() / n**2
     return Scores(
-        wrmse,
-        stderr,
-        float(np.sqrt(size(outcome.bias) ** 2 + (outcome.variances @ squares).mean() / n**2)),
-        float(np.sqrt(weighted).mean() / n),
-        size(outcome.bias),
-        size(outcome.noise),
-        float(np.sqrt((errors**2).mean())),
-        float(outcome.variances.max(axis=1).mean()),
-        *relative,
+        **asdict(last_scores_of(outcome, data, setting)),
+        wrmse=wrmse,
+        wrmse_stderr=stderr,
+        wrmse_closed_form=float(np.sqrt(size(outcome.bias) ** 2 + variance)),
+        wrmse_mean_of_roots=float(np.sqrt(weighted).mean() / n),
+        bias=size(outcome.bias),
+        noise=size(outcome.noise),
+        rmse=float(np.sqrt((errors**2).mean())),
+        max_variance=float(outcome.variances.max(axis=1).mean()),
+    )
+
+
+def last_scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> LastScores:
+    errors = outcome.bias + outcome.noise
+    bias, variances = outcome.bias[:, -1], outcome.variances[:, -1]
+    return LastScores(
+        float(np.sqrt((errors[:, -1] ** 2).mean())),
+        float(np.sqrt((bias**2).mean() + variances.mean())),
+        *_relative_errors(errors, data, setting),
     )
 
 

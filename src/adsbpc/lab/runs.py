@@ -11,7 +11,7 @@ import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import file_digest, sha256
@@ -24,11 +24,20 @@ import numpy as np
 from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.lab.baselines import bounded, personal
+from adsbpc.lab.baselines.pipelinedp import PipelineDP
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.strategies import GlobalSensitivity
 from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
 from adsbpc.lab.datasets import load_dataset, read_own_data
-from adsbpc.lab.evaluation import LabMechanism, Prepared, Setting, scores_of
+from adsbpc.lab.evaluation import (
+    LabMechanism,
+    Outcome,
+    Prepared,
+    Scores,
+    Setting,
+    last_scores_of,
+    scores_of,
+)
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 
@@ -108,16 +117,24 @@ def compute(run: Run) -> dict[str, Any]:
         "label": data.dataset.label,
         "gs": data.dataset.largest_user,
         "publishers": len(data.layout),
-        **asdict(scores_of(outcome, data, setting)),
+        **_scores(outcome, data, setting),
         "seconds": seconds,
     }
+
+
+def _scores(outcome: Outcome, data: Prepared, setting: Setting) -> dict[str, Any]:
+    """All scores by name; those over all queries are None if only the last was answered."""
+    if outcome.answers_all(setting):
+        return asdict(scores_of(outcome, data, setting))
+    none = dict.fromkeys(each.name for each in fields(Scores))
+    return {**none, **asdict(last_scores_of(outcome, data, setting))}
 
 
 def mechanism_of(run: Run) -> LabMechanism:
     if not run.options:
         return mechanism_named(run.mechanism)
     named = MECHANISMS.get(run.mechanism)
-    if isinstance(named, GlobalSensitivity | PublishedAdsBPC):
+    if isinstance(named, GlobalSensitivity | PublishedAdsBPC | PipelineDP):
         return replace(named, **run.options)
     if run.mechanism == "adsbpc-constant":
         return bounded.constant_bound(int(run.options["bound"]))
