@@ -67,7 +67,7 @@ def runs() -> dict[str, list[Run]]:
             for mechanism in ("adsbpc", "adsbpc-oracle", OURS)
         ],
         "pipelinedp": [
-            Run(name, mechanism, users=users, trials=trials)
+            Run(name, mechanism, users=users, trials=trials, queries="end")
             for name, (users, trials) in ONE_SHOT_SETS.items()
             for mechanism in ONE_SHOT
         ],

@@ -129,14 +129,7 @@ def crowd() -> tuple[list[Impression], list[Conversion]]:
 
 @pytest.mark.parametrize(
     "model",
-    [
-        pytest.param(
-            model,
-            id="-".join(map(str, model.values())),
-            marks=[pytest.mark.every_change] if model["model"] == "time_decay" else [],
-        )
-        for model in MODELS
-    ],
+    [pytest.param(model, id="-".join(map(str, model.values()))) for model in MODELS],
 )
 def test_a_crowd_on_every_road(model: dict[str, Any], engine: Engine, tmp_path: Path) -> None:
     impressions, conversions = crowd()

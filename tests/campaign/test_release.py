@@ -404,7 +404,7 @@ def test_the_same_totals_before_noise_on_duckdb_and_spark(tmp_path: Path) -> Non
 @pytest.mark.spark
 def test_a_campaign_on_spark(tmp_path: Path) -> None:
     options = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())
-    file = write_campaign(tmp_path, 2, engine="spark", options=options)
+    file = write_campaign(tmp_path, 2, engine="spark", options=options, privacy=PERSONAL)
     released = Campaign.load(file).release()
     assert [one.release.slot for one in released] == [1, 2]
     assert Campaign.load(file).release(2)[0].text == released[1].text

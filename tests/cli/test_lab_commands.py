@@ -57,7 +57,7 @@ def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
         (("compare", "--rho", ","), "expected at least one of each"),
         (("compare", "--data", "x.csv", "--datasets", "zipf"), "--data stands for itself"),
         (("compare", "--largest-user", "3"), "--largest-user belongs to --data"),
-        (("compare", "--queries", "prefxi"), "expected one of prefix, sliding, slot"),
+        (("compare", "--queries", "prefxi"), "expected one of prefix, end, sliding, slot"),
         (("compare", "--adjacency", "swap"), "expected add-remove or substitute"),
         (("compare", "--rho", "none"), "rho = none: expected a number above 0"),
         (("reproduce", "prefxi"), 'Did you mean "prefix"?'),

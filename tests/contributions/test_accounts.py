@@ -147,7 +147,6 @@ def world(users: int = 40, seed: int = 1) -> list[Row]:
 CHOSEN = [3000, 2000, 2000, 1000]
 
 
-@pytest.mark.every_change
 def test_a_larger_world_is_the_same_everywhere(engine: Engine, tmp_path: Path) -> None:
     rows = world()
     expected = run(ReferenceAccounts(rows, SLOTS, LAYOUT), CHOSEN)

@@ -246,7 +246,6 @@ def test_every_way_to_write_an_instant(
     assert read_moment(value, zone, duckdb_engine, tmp_path) == instant
 
 
-@pytest.mark.every_change
 @pytest.mark.spark
 def test_every_way_to_write_an_instant_on_spark(tmp_path: Path) -> None:
     from tests.conftest import open_test_engine

@@ -10,7 +10,9 @@ from adsbpc.lab.optimality import compare_with_solver
 from adsbpc.model import Adjacency
 
 
-@pytest.mark.parametrize("n", range(2, 15))
+@pytest.mark.parametrize(
+    "n", [*range(2, 12), *(pytest.param(n, marks=pytest.mark.slow) for n in (12, 13, 14))]
+)
 def test_the_diagonal_strategy_is_best(n: int) -> None:
     found = compare_with_solver(np.random.default_rng(n).uniform(1, 10, n))
     assert found.solver == pytest.approx(found.closed_form, rel=1e-3)

@@ -75,6 +75,7 @@ def test_other_queries_are_not_worse_than_with_adsbpc(queries: str) -> None:
         assert mine < most * error(name, "adsbpc", users, 5, queries)
 
 
+@pytest.mark.slow
 def test_no_trial_is_an_outlier() -> None:
     """The worst of 50 trials is within twice the mean, by bias and expected noise."""
     data = prepared("criteo", 10_000)

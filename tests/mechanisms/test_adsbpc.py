@@ -144,6 +144,7 @@ def test_standard_errors_are_the_spread_of_the_error() -> None:
     assert abs(np.var(standardised) - 1) < 0.25
 
 
+@pytest.mark.slow
 def test_the_constant_of_the_papers_first_scenario() -> None:
     """n = 31, gamma_n = 7, all of rho = 1 on measurement, nothing cut: 5.643 r."""
     gammas = np.ones(31)

@@ -51,7 +51,10 @@ def compare(
     slots: Annotated[
         int | None, typer.Option(min=1, max=8_784, help="Days; 31, or those of your own data.")
     ] = None,
-    queries: Annotated[str, typer.Option(help="prefix, sliding (a week) or slot.")] = "prefix",
+    queries: Annotated[
+        str,
+        typer.Option(help="prefix, end (prefix, the last above all), sliding (a week) or slot."),
+    ] = "prefix",
     adjacency: Annotated[str, typer.Option(help="add-remove or substitute.")] = "add-remove",
     users: Annotated[
         int | None, typer.Option(min=1, help="Fewer people than in the paper, where possible.")

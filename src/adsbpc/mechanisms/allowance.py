@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, log2, sqrt
+from math import exp, expm1, log, log2, sqrt
 
 import numpy as np
 
@@ -53,6 +53,8 @@ _SPREAD_OUT, _LOYAL = 0.7, 1.5
 # Nobody guessed: so many conversions, or so many times the mean of a person where histograms hide
 # more than this part of the people. Who is hidden converts more often than anybody who is seen.
 _HEAVY_USER, _TIMES_THE_MEAN, _HIDDEN_PART = 30, 10.0, 0.012
+# Nobody is, unless those who are seen differ by more than chance makes them: from so much on.
+_ALIKE, _UNLIKE = 1.2, 1.6
 # How many have converted grows like slot^b, with b this before it is seen, and later so much less.
 _NEW_PEOPLE, _FEWER_ARE_NEW = 0.65, 0.65
 # Earlier looks show too few to go by, and not much more than usual may be chance.
@@ -134,7 +136,7 @@ class Forecast:
             alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
             if alarmed is not None and alarmed > _ALARM * chosen:
                 chosen = alarmed
-        return max(self.fitting(self._heavy_user(major, released)), chosen)
+        return max(self.fitting(self._heavy_user(major, released, concentration)), chosen)
 
     def fitting(self, conversions: float) -> float:
         """The norm of somebody with so many conversions."""
@@ -142,7 +144,7 @@ class Forecast:
         loyal = _LOYAL * self.recurring * conversions**2 / self.cells
         return sqrt(spread_out + loyal)
 
-    def _heavy_user(self, looks: Sequence[Look], released: Reals) -> float:
+    def _heavy_user(self, looks: Sequence[Look], released: Reals, concentration: float) -> float:
         """The public guess, or one from what was released before the last look: until the next one
         it stays as it is, because noise cancels only between slots of the same allowance."""
         if self.heavy_user is not None:
@@ -151,10 +153,23 @@ class Forecast:
         before = released[: tails[-1].slot - 1] if tails else released[:0]
         if len(before) < _FIRST_GUESS - 1:
             return _HEAVY_USER
-        mean = float(before.sum()) / len(before) * self.slots / self._people(tails)
-        hidden = _SEEN * tails[-1].deviation / float(tails[-1].above[0])
-        guess = _TIMES_THE_MEAN * mean * min(1.0, hidden / _HIDDEN_PART) ** 3
+        newest, pace = tails[-1], max(0.0, float(before.sum()) / len(before))
+        hidden = _SEEN * newest.deviation / float(newest.above[0])
+        unlike = (self._unevenness(newest, pace, concentration) - _ALIKE) / (_UNLIKE - _ALIKE)
+        share = min(1.0, hidden / _HIDDEN_PART) ** 3 * min(max(unlike, 0.0), 1.0)
+        guess = _TIMES_THE_MEAN * share * pace * self.slots / self._people(tails)
         return guess if guess > _CLEARLY_MORE * _HEAVY_USER else _HEAVY_USER
+
+    def _unevenness(self, tail: _Tail, pace: float, concentration: float) -> float:
+        """How many times as much the most active people who can be seen have, beside the middle, as
+        they would if all were alike and chance alone made the difference."""
+        seen = float(tail.above[0])
+        count = min(max(_RESOLVED * tail.deviation, float(tail.above[-1])), seen / 4)
+        norms = np.array([tail.norm_at(count), tail.norm_at(seen / 2)])
+        top, middle = self._conversions(norms, concentration)
+        mean = _mean_of_all(pace * tail.slot / seen)
+        by_chance = _poisson_at(mean, count / seen) / _poisson_at(mean, 0.5)
+        return float(top / middle / by_chance)
 
     def _people(self, tails: Sequence[_Tail]) -> float:
         """How many will have converted by the end: fewer and fewer are new."""
@@ -261,6 +276,27 @@ def _growth_between(before: _Tail, after: _Tail, count: float) -> float:
     """The exponent with which the norm grew that so many users are above."""
     octaves = log2(after.slot / before.slot)
     return log2(after.norm_at(count) / before.norm_at(count)) / octaves
+
+
+def _mean_of_all(mean_of_seen: float) -> float:
+    """Conversions of a person so far, those included who have none, if all are alike: the m with
+    m / (1 - exp(-m)) = the mean of those who have any."""
+    mean = mean_of_seen
+    for _ in range(50):
+        mean = mean_of_seen * (1 - exp(-mean))
+    return max(mean, 1e-3)
+
+
+def _poisson_at(mean: float, part: float) -> float:
+    """What this part of those have at least who have any, under a Poisson distribution; between
+    whole numbers interpolated."""
+    term = mean * exp(-min(mean, 700.0)) / -expm1(-mean)
+    count, above = 1, 1.0
+    while above - term > part and count < 10_000:
+        above -= term
+        count += 1
+        term *= mean / count
+    return count + (above - part) / max(term, above - part) - 0.5
 
 
 def _density(distance: float, variance: float) -> float:

@@ -54,7 +54,7 @@ def test_the_story(browser: Browser, fresh: Stage, tmp_path: Path) -> None:
         expect(page.get_by_label("Privacy budget (rho)", exact=True)).to_have_value("0.79")
         expect(figures).not_to_contain_text("7.77")
         expect(page.locator("#said")).to_contain_text("Expected: one publisher ±")
-        page.get_by_label("Number of days or hours", exact=True).fill("3")
+        page.get_by_label("Number of hours, days, weeks or months", exact=True).fill("3")
         page.get_by_label("Mechanism").select_option("personal-budget")
         expect(page.locator("#expected")).to_contain_text("one user's budget")
         assert page.get_by_label("Conversions of a heavy user in one slot", exact=True).is_hidden()
