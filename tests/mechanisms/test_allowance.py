@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,6 +113,38 @@ def test_the_public_guess_is_a_floor() -> None:
     small, large = (forecast_of(heavy_user=users).choose([], [], NOTHING) for users in (5, 500))
     assert small < large
     assert small == forecast_of(heavy_user=5).least
+
+
+def chosen_without_a_guess(norms: Callable[[int], NDArray[np.float64]], pace: float) -> float:
+    """How much larger the allowance is at slot 8 than with the usual guess."""
+    looks = [look_of(slot, norms(slot), seed=slot) for slot in (1, 2, 4, 8)]
+    released = np.full((7, 5), pace / 5)
+    with_guess, without = (
+        forecast_of(publishers=5, heavy_user=guess).choose(looks, [10.0] * 7, released)
+        for guess in (30, None)
+    )
+    return without / with_guess
+
+
+def test_who_is_alike_is_taken_as_seen() -> None:
+    """Once a slot everybody, which adds up to far more than the usual guess: nobody hides."""
+    alike = chosen_without_a_guess(lambda slot: np.full(1_500, 1.2 * slot**0.85), 1_500.0)
+    assert alike == 1.0
+
+
+def test_a_few_hide_among_the_uneven() -> None:
+    """People of whom some have ten times as much as most, and too few of them to be seen."""
+    rates = 0.4 * np.random.default_rng(5).lognormal(-0.4, 0.9, 1_500)
+
+    def norms(slot: int) -> NDArray[np.float64]:
+        counts = np.random.default_rng(slot).poisson(rates * slot)
+        found = counts[counts > 0].astype(np.float64)
+        return np.asarray(np.sqrt(found + 0.08 * found**2))
+
+    assert chosen_without_a_guess(norms, 0.4 * 1_500) > 1.3
+    # Among very many people, histograms show them.
+    rates = np.repeat(rates, 100)
+    assert chosen_without_a_guess(norms, 0.4 * 150_000) == 1.0
 
 
 @given(
