@@ -118,7 +118,6 @@ def test_noise_of_the_counts(adjacency: str, factor: int, tmp_path: Path) -> Non
 # ---- credits -----------------------------------------------------------------------------------
 
 
-@pytest.mark.every_change
 @pytest.mark.parametrize("engine_name", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def test_credits_follow_from_the_released_parameters(engine_name: str, tmp_path: Path) -> None:
     file = with_fit(tmp_path, "markov")
