@@ -95,5 +95,6 @@ def run(
         print(json.dumps({"file": str(file)}))
         return
     print(f"Wrote {file}. Set [events] and the publishers, then:")
-    print(f"  adsbpc plan {file}       what it will promise and how accurate it will be")
-    print(f"  adsbpc release {file}    every morning")
+    print(f"  adsbpc plan {file}                 what it will promise and how accurate it will be")
+    print(f"  adsbpc release {file} --dry-run    what it reads, before anything is charged")
+    print(f"  adsbpc release {file}              every morning")
