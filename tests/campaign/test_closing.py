@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_what_was_not_spent_goes_back(privacy: str, tmp_path: Path) -> None:
     assert len(campaign.report().releases) == 2
     with pytest.raises(LedgerError, match="was closed after slot 2"):
         campaign.release(3)
-    assert campaign.close() == 0
+    assert campaign.close() == 1 - spent
     assert campaign.verify().problem is None
     assert campaign.audit().held
 
@@ -69,8 +70,9 @@ def test_a_change_of_publishers(tmp_path: Path) -> None:
 
 
 def test_only_a_campaign_that_has_started_can_be_closed(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="has not started"):
+    with pytest.raises(LedgerError, match="nothing to close"):
         Campaign.load(write_campaign(tmp_path)).close()
+    assert not (tmp_path / "ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize("_round", range(3))
@@ -111,6 +113,33 @@ def test_an_auditor_sees_what_came_after_a_closing(tmp_path: Path) -> None:
     assert any("charge of 'spring' after it was closed" in detail for detail in broken)
 
 
+def test_a_ledger_put_back_from_before_a_closing(tmp_path: Path) -> None:
+    """Closed again, it has room again for the campaign that was started with what came back."""
+    file = write_campaign(tmp_path)
+    edit(file, "rho = 1.0", "rho = 0.5\nscope_rho = 1.0")
+    Campaign.load(file).release(through="2026-03-02")
+    backup = shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "backup")
+    returned = Campaign.load(file).close()
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace('name = "spring"', 'name = "summer"'))
+    edit(other, "rho = 0.5", "rho = 0.6")
+    texts = [released.text for released in Campaign.load(other).release(through="2026-03-02")]
+    for stale in tmp_path.glob("ledger.sqlite*"):
+        stale.unlink()
+    shutil.copy(backup, tmp_path / "ledger.sqlite")
+    for act in (Campaign.load(other).release, Campaign.load(file).release):
+        with pytest.raises(LedgerError):
+            act()
+    with pytest.raises(BudgetError):
+        Campaign.load(other).restore()
+    assert Campaign.load(file).close() == returned
+    assert not Campaign.load(other).restore().lost
+    assert [each.text for each in Campaign.load(other).release(through="2026-03-02")] == texts
+    for campaign in (Campaign.load(file), Campaign.load(other)):
+        assert campaign.verify().problem is None
+        assert campaign.audit().held
+
+
 def test_the_command_asks_first(tmp_path: Path) -> None:
     file = write_campaign(tmp_path)
     Campaign.load(file).release(1)
@@ -122,3 +151,17 @@ def test_the_command_asks_first(tmp_path: Path) -> None:
         float(1 - Campaign.load(file).status().campaign_budget.spent)
     )
     assert "the campaign was closed" in runner.invoke(app, ["status", str(file)]).stdout
+    assert "The campaign was closed" in runner.invoke(app, ["release", str(file)]).stdout
+    assert runner.invoke(app, ["release", str(file), "--dry-run"]).exit_code == 1
+
+
+def test_what_comes_back_is_printed_to_the_last_digit(tmp_path: Path) -> None:
+    """A campaign with just that budget fits."""
+    file = write_campaign(tmp_path, 7, privacy=PERSONAL)
+    Campaign.load(file).release(1)
+    told = CliRunner().invoke(app, ["close", str(file), "--yes"]).stdout
+    amount = told.partition("rho = ")[2].split()[0]
+    edit(file, 'name = "spring"', 'name = "summer"')
+    edit(file, "rho = 1.0", f"rho = {amount}\nscope_rho = 1.0")
+    assert len(Campaign.load(file).release(1)) == 1
+    assert Campaign.load(file).status().scope_free == 0

@@ -147,6 +147,28 @@ def test_a_few_hide_among_the_uneven() -> None:
     assert chosen_without_a_guess(norms, 0.4 * 150_000) == 1.0
 
 
+def test_between_looks_nothing_moves_it() -> None:
+    """Whatever is released meanwhile: noise cancels between slots of one allowance only."""
+    rng = np.random.default_rng(5)
+    rates = 0.4 * rng.lognormal(-0.1, 0.45, 1_500)
+    looks = [
+        look_of(slot, np.sqrt(np.maximum(rng.poisson(rates * slot), 0.4)), seed=slot)
+        for slot in (1, 2, 4, 8)
+    ]
+    released = rng.normal(120, 40, (15, 5))
+    guesses = {
+        forecast_of(publishers=5, heavy_user=None)._heavy_user(looks, released[:slots])
+        for slots in range(7, 16)
+    }
+    assert len(guesses) == 1
+
+
+def test_a_bin_that_stands_out_of_deep_noise() -> None:
+    counts = (0, 75, -30, -30, -30, *[0] * (BINS - 5))
+    look = Look(8, counts, 10.0, major=True)
+    assert forecast_of(heavy_user=None).choose([look], [5.0] * 7, np.ones((7, 5))) > 0
+
+
 @given(
     st.lists(st.lists(st.integers(-60, 10**7), min_size=BINS, max_size=BINS), max_size=4),
     st.integers(1, 5),

@@ -67,7 +67,10 @@ def fit_of(
         again = [counted, *(moved() for _ in range(_REDRAWN_PARAMETERS if scale > 0 else 0))]
         found = [next(iter(estimate(model, order, each).values())) for each in again]
         changes = np.array(found[1:] or found) - weights
-    relative = np.abs(changes).sum(axis=1).mean() / max(float(np.abs(weights).sum()), 1e-12)
+    moved_by = float(np.abs(changes).sum(axis=1).mean())
+    # Noise that moves nothing has been cut off at a floor, and says as little as one that is all.
+    told = scale == 0 or (moved_by > 0 and model != "shapley_ordered")
+    relative = min(1.0, moved_by / max(float(np.abs(weights).sum()), moved_by, 1e-12))
     return Fit.model_validate(
         {
             "model": model,
@@ -79,7 +82,7 @@ def fit_of(
             "scale": scale,
             "values": tuple(int(value) for value in values),
             "parameters": parameters,
-            "relative_noise": float(relative),
+            "relative_noise": relative if told else None,
             "comparison": tuple(
                 ModelShare(
                     name,

@@ -114,7 +114,10 @@ class Campaign:
 
         given = {"impressions": impressions, "conversions": conversions}
         frames = {source: frame for source, frame in given.items() if frame is not None}
-        events = dict(content.get("events", {}))
+        events = content.get("events", {})
+        if not isinstance(events, Mapping):
+            raise SpecError("expected a section of keys", place("events"), repr(events))
+        events = dict(events)
         for source, frame in frames.items():
             check_frame(source, frame)
             if source in events:
@@ -175,12 +178,16 @@ class Campaign:
 
     def close(self) -> Fraction:
         """End the campaign early, for good. What it has not spent goes back to its scope; how much
-        rho that was. Works with any file of the campaign, whatever else was changed in it."""
+        rho that was. Works with any file of the campaign, whatever else was changed in it, and
+        again with a ledger that was put back from before."""
         ledger = self._ledger
         published = ReleaseFolder(self.spec, ledger)
-        published.check()
+        if self.spec.campaign.name in published.lost():
+            published.check()
         returned = ledger.close(*self._key)
-        published.mark()
+        # What others have lost is noted until it is restored.
+        if not published.lost():
+            published.mark()
         ledger.seal()
         return Fraction(returned, PICO_RHO)
 
@@ -235,7 +242,10 @@ class Campaign:
         from adsbpc.campaign.overview import overview_of
         from adsbpc.engines import open_engine
 
-        number = self.status().released + 1 if slot is None else slot
+        status = self.status()
+        if status.closed and slot is None:
+            raise ReleaseError("the campaign was closed: there is nothing left to rehearse")
+        number = status.released + 1 if slot is None else slot
         if number > self.spec.campaign.slots and slot is None:
             raise ReleaseError(
                 f"all {self.spec.campaign.slots} slots are released: there is nothing left to "

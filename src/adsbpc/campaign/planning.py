@@ -45,6 +45,11 @@ def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
             f"[privacy.personal_budget] previous = {name!r}: holds a release that cannot be read "
             f"({cause_of(error)}). Name a folder below adsbpc-releases"
         ) from None
+    if len({(release.scope, release.campaign) for release in found}) > 1:
+        raise SpecError(
+            f"[privacy.personal_budget] previous = {name!r}: has releases of several campaigns. "
+            "Name the folder of one"
+        )
     if not found:
         raise SpecError(
             f"[privacy.personal_budget] previous = {name!r}: has no releases. Name the folder of "

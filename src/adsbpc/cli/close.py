@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import typer
@@ -19,11 +20,14 @@ def run(file: Path, yes: bool, as_json: bool) -> None:
             abort=True,
             err=True,
         )
-    returned = float(campaign.close())
+    returned = campaign.close()
     if as_json:
-        print(json.dumps({"campaign": section.name, "scope": section.scope, "returned": returned}))
+        found = {"campaign": section.name, "scope": section.scope, "returned": float(returned)}
+        print(json.dumps(found))
         return
+    # To the last of its twelve decimals: a campaign that asked for more would not fit.
+    exact = f"{Decimal(returned.numerator) / returned.denominator:f}"
     print(
-        f"Closed campaign {section.name!r}: rho = {returned:.4g} went back to scope "
+        f"Closed campaign {section.name!r}: rho = {exact} went back to scope "
         f"{section.scope!r}. What was released stays, and adsbpc report still shows it."
     )

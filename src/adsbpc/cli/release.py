@@ -43,6 +43,8 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
     report = campaign.report()
     results().print(report.table())
     print(_summary(done))
+    if len(done) < len(wanted):
+        print("The campaign was closed: nothing more is released of it.")
     print(budget_line(report.campaign_budget))
 
 
@@ -88,8 +90,8 @@ def note_events(done: list[Released]) -> None:
 
 def _note_fit(released: Released) -> None:
     """How noisy a fit is that was just made."""
-    fit = released.release.fit
-    if released.replayed or fit is None or fit.relative_noise is None:
+    fit = None if released.replayed else released.release.fit
+    if fit is None or fit.relative_noise is None:
         return
     style = "bold yellow" if fit.relative_noise > LARGE_FIT_NOISE else None
     notes().print(noise_of_fit(fit.relative_noise), style=style)

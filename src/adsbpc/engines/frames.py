@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ def written_frames(frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 def _table(name: str, frame: Any) -> pa.Table:
     try:
-        return pa.table(frame)
+        table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise SourceError(
@@ -47,3 +48,9 @@ def _table(name: str, frame: Any) -> pa.Table:
             "a DataFrame of pandas or polars, or a table of Arrow",
             "Convert it.",
         ) from None
+    twice = [column for column, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise SourceError(
+            name, f"the column {twice[0]!r} more than once", "each once", "Rename or drop one."
+        )
+    return table

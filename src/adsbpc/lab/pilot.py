@@ -19,7 +19,7 @@ from adsbpc.lab.baselines.bounded import question_of
 from adsbpc.lab.baselines.personal import one_trial
 from adsbpc.lab.datasets import read_own_data
 from adsbpc.lab.evaluation import Prepared, Setting
-from adsbpc.mechanisms import guarantee_of, plan_personal, privacy_of
+from adsbpc.mechanisms import fit_rho, guarantee_of, plan_personal, privacy_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.model.toml import place
@@ -72,7 +72,8 @@ def try_out(
     guesses: Sequence[int] = GUESSES,
     step: Callable[[], None] = lambda: None,
 ) -> Pilot:
-    """Release the pilot under each guess, with the campaign's budget and adjacency."""
+    """Release the pilot under each guess, with the campaign's budget and adjacency. Running totals
+    are asked for, whatever the campaign asks."""
     if privacy_of(spec).mechanism != "personal-budget":
         raise SpecError(
             "a pilot finds heavy_user, a parameter of personal budgets",
@@ -82,7 +83,7 @@ def try_out(
         )
     pilot = Prepared(read_own_data(data))
     guarantee = guarantee_of(spec)
-    setting = Setting(guarantee.rho, guarantee.adjacency, pilot.slots)
+    setting = Setting(guarantee.rho - fit_rho(spec), guarantee.adjacency, pilot.slots)
     longer = spec.campaign.slots / pilot.slots
     found = []
     for guess in guesses:

@@ -221,13 +221,15 @@ class Ledger:
             return text, True
 
     def close(self, scope: str, campaign: str) -> int:
-        """End a campaign early, and return to its scope what it has reserved and not spent, in
-        pico-rho. What was charged stays charged; a campaign that is closed returns nothing more."""
+        """End a campaign early, and return to its scope what it has reserved and not spent; how
+        much that was, in pico-rho, also where it was closed before. What was charged stays."""
+        if self.campaign(scope, campaign) is None:
+            raise LedgerError(
+                f"ledger {self.where}: campaign {campaign!r} of scope {scope!r} has not started: "
+                "there is nothing to close. Check [campaign] name and scope, and [ledger]"
+            )
         self._database.bring_up_to_date()
         with self._database.writing(scope) as connection:
-            record = rows.campaign_record(connection, scope, campaign)
-            if record is not None and record.closed:
-                return 0
             return rows.close_campaign(connection, scope, campaign)
 
     # ---- whether it was changed ----------------------------------------------------------------

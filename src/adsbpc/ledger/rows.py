@@ -108,9 +108,7 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
         body.get("start"),
         body.get("fit"),
     )
-    returned = connection.execute(
-        entries_of(scope, "close", entries.c.pico_rho).where(entries.c.campaign == campaign)
-    ).scalar_one_or_none()
+    returned = returned_by(connection, scope, campaign)
     reserved = found.pico_rho - (returned or 0)
     return CampaignRecord(reserved, body.get("promise", {}), plan, returned is not None)
 
@@ -233,8 +231,17 @@ def check_room(connection: Connection, opening: Opening) -> None:
     check_fits(opening, reserved_in(connection, scope), record.limit_pico_rho)
 
 
+def returned_by(connection: Connection, scope: str, campaign: str) -> int | None:
+    """What a campaign that was closed returned; None if it is open."""
+    wanted = entries_of(scope, "close", entries.c.pico_rho)
+    return connection.execute(wanted.where(entries.c.campaign == campaign)).scalar_one_or_none()
+
+
 def close_campaign(connection: Connection, scope: str, campaign: str) -> int:
-    """Return what a campaign has reserved and not spent, for good; how much that was."""
+    """Return what a campaign has reserved and not spent, once and for good; how much that was."""
+    before = returned_by(connection, scope, campaign)
+    if before is not None:
+        return before
     own, _ = budgets_of(connection, scope, campaign)
     returned = own.limit_pico_rho - own.spent_pico_rho
     slot = last_slot(connection, scope, campaign)
@@ -245,14 +252,12 @@ def close_campaign(connection: Connection, scope: str, campaign: str) -> int:
 def check_open(connection: Connection, scope: str, campaign: str) -> None:
     record = campaign_record(connection, scope, campaign)
     if record is not None and record.closed:
-        raise closed(campaign, last_slot(connection, scope, campaign))
-
-
-def closed(campaign: str, last: int) -> LedgerError:
-    return LedgerError(
-        f"campaign {campaign!r} was closed after slot {last}, and what it had not spent went back "
-        "to its scope: nothing more is released of it. Start a new campaign under another name"
-    )
+        last = last_slot(connection, scope, campaign)
+        raise LedgerError(
+            f"campaign {campaign!r} was closed after slot {last}, and what it had not spent went "
+            "back to its scope: nothing more is released of it. Start a new campaign under another "
+            "name"
+        )
 
 
 def check_fits(opening: Opening, reserved: int, limit: int) -> None:

@@ -126,17 +126,14 @@ class Forecast:
     def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:
         """The allowance of the next slot. `past` has those of earlier slots, and `released` what
         was released of them, a row a slot and a column a cell, in conversions."""
-        totals = np.maximum(released.sum(axis=0), 0)
-        concentration = self.cells**-0.7
-        if totals.any():
-            concentration = float(((totals / totals.sum()) ** 2).sum())
+        concentration = self._concentration(released)
         major = [look for look in looks if look.major]
         chosen = self._weigh(major, past, concentration, strict=False) or 0.0
         if looks and not looks[-1].major:
             alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
             if alarmed is not None and alarmed > _ALARM * chosen:
                 chosen = alarmed
-        return max(self.fitting(self._heavy_user(major, released, concentration)), chosen)
+        return max(self.fitting(self._heavy_user(major, released)), chosen)
 
     def fitting(self, conversions: float) -> float:
         """The norm of somebody with so many conversions."""
@@ -144,7 +141,7 @@ class Forecast:
         loyal = _LOYAL * self.recurring * conversions**2 / self.cells
         return sqrt(spread_out + loyal)
 
-    def _heavy_user(self, looks: Sequence[Look], released: Reals, concentration: float) -> float:
+    def _heavy_user(self, looks: Sequence[Look], released: Reals) -> float:
         """The public guess, or one from what was released before the last look: until the next one
         it stays as it is, because noise cancels only between slots of the same allowance."""
         if self.heavy_user is not None:
@@ -155,7 +152,8 @@ class Forecast:
             return _HEAVY_USER
         newest, pace = tails[-1], max(0.0, float(before.sum()) / len(before))
         hidden = _SEEN * newest.deviation / float(newest.above[0])
-        unlike = (self._unevenness(newest, pace, concentration) - _ALIKE) / (_UNLIKE - _ALIKE)
+        uneven = self._unevenness(newest, pace, self._concentration(before))
+        unlike = (uneven - _ALIKE) / (_UNLIKE - _ALIKE)
         share = min(1.0, hidden / _HIDDEN_PART) ** 3 * min(max(unlike, 0.0), 1.0)
         guess = _TIMES_THE_MEAN * share * pace * self.slots / self._people(tails)
         return guess if guess > _CLEARLY_MORE * _HEAVY_USER else _HEAVY_USER
@@ -179,6 +177,11 @@ class Forecast:
             times = max(1.0, float(newest.above[0] / first.above[0]))
             growth = min(1.0, log2(times) / log2(newest.slot / first.slot))
         return float(newest.above[0] * (self.slots / newest.slot) ** (_FEWER_ARE_NEW * growth))
+
+    def _concentration(self, released: Reals) -> float:
+        """The sum of squared shares of cells; what is usual before anything was released."""
+        totals = np.maximum(released.sum(axis=0), 0)
+        return float(((totals / totals.sum()) ** 2).sum()) if totals.any() else self.cells**-0.7
 
     def _weigh(
         self, looks: Sequence[Look], past: Sequence[float], concentration: float, strict: bool
@@ -318,6 +321,9 @@ def _tail(look: Look, strict: bool) -> _Tail | None:
         return None
     above = np.cumsum(counts[: place + _WIDTHS[-1]][::-1])
     above = np.maximum.accumulate(np.maximum(above, 0))[::-1][: place + 1]
+    if above[0] <= 0:
+        # Bins beside the one that stands out may have more noise below zero than it has above.
+        return None
     visible = int(np.count_nonzero(above >= _SEEN * look.deviation))
     return _Tail(look.slot, above[: max(visible, 1)], look.deviation)
 

@@ -225,8 +225,15 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
             "[privacy.personal_budget] previous: those releases have no histograms of personal "
             "budgets. Name the folder of a campaign that has, or remove the key"
         )
-    longer = mechanism.slots / len(previous)
-    worth = mechanism.unit_value * UNITS_PER_CONVERSION * longer
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
     totals = [[each.value / worth for each in release.slot_totals] for release in previous]
-    chosen = mechanism.forecast.choose(looks, [], np.array(totals))
-    return replace(mechanism, allowance=chosen * sqrt(longer))
+    chosen = mechanism.forecast.choose(looks, [], _in_slots(np.array(totals), mechanism.slots))
+    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
+
+
+def _in_slots(totals: Reals, slots: int) -> Reals:
+    """The same totals over another number of slots, a row each."""
+    so_far = np.vstack([np.zeros(totals.shape[1]), np.cumsum(totals, axis=0)])
+    ends = np.linspace(0, len(totals), slots + 1)
+    reached = [np.interp(ends, np.arange(len(so_far)), column) for column in so_far.T]
+    return np.diff(np.array(reached).reshape(-1, slots + 1), axis=1).T

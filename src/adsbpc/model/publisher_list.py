@@ -33,7 +33,10 @@ def publisher_file(content: Any) -> Path | None:
     """The file that a campaign file lists its publishers in, if it does."""
     section = content.get("campaign") if isinstance(content, Mapping) else None
     named = section.get("publishers") if isinstance(section, Mapping) else None
-    return Path(content.get("directory", "")) / named if isinstance(named, str) else None
+    if not isinstance(named, str):
+        return None
+    directory = content.get("directory", "")
+    return Path(directory if isinstance(directory, str | Path) else "") / named
 
 
 def _names_in(file: Path) -> list[str]:

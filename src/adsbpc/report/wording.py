@@ -292,6 +292,8 @@ def fit_noise(report: Report) -> str:
 def noise_of_fit(relative: float) -> str:
     """How far a fit is off by its own noise, which no interval has."""
     size = f"about {100 * relative:.0f}%" if relative >= 0.01 else "less than 1%"
+    if relative >= 1:
+        size = "as much as it is, or more"
     if relative <= LARGE_FIT_NOISE:
         return (
             f"Noise of the fit moves what a publisher gets by {size}, which intervals do not "
