@@ -114,10 +114,9 @@ class Campaign:
 
         given = {"impressions": impressions, "conversions": conversions}
         frames = {source: frame for source, frame in given.items() if frame is not None}
-        events = content.get("events", {})
+        events, named = content.get("events", {}), dict[str, str]()
         if not isinstance(events, Mapping):
             raise SpecError("expected a section of keys", place("events"), repr(events))
-        events = dict(events)
         for source, frame in frames.items():
             check_frame(source, frame)
             if source in events:
@@ -125,8 +124,8 @@ class Campaign:
                     f"{source} are handed over, and {place('events', source)} names them too: "
                     "leave one of them out"
                 )
-            events[source] = f"{source} in memory"
-        whole = {**content, "events": events}
+            named[source] = f"{source} in memory"
+        whole = {**content, "events": {**events, **named}}
         return cls(spec_of(whole, Path(directory).resolve(), "campaign"), frames)
 
     @property
@@ -180,15 +179,14 @@ class Campaign:
         """End the campaign early, for good. What it has not spent goes back to its scope; how much
         rho that was. Works with any file of the campaign, whatever else was changed in it, and
         again with a ledger that was put back from before."""
-        ledger = self._ledger
-        published = ReleaseFolder(self.spec, ledger)
+        published = ReleaseFolder(self.spec, self._ledger)
         if self.spec.campaign.name in published.lost():
             published.check()
-        returned = ledger.close(*self._key)
+        returned = self._ledger.close(*self._key)
         # What others have lost is noted until it is restored.
         if not published.lost():
             published.mark()
-        ledger.seal()
+        self._ledger.seal()
         return Fraction(returned, PICO_RHO)
 
     def restore(self, releases: str | Path | None = None) -> Restored:
@@ -242,10 +240,12 @@ class Campaign:
         from adsbpc.campaign.overview import overview_of
         from adsbpc.engines import open_engine
 
-        status = self.status()
-        if status.closed and slot is None:
-            raise ReleaseError("the campaign was closed: there is nothing left to rehearse")
-        number = status.released + 1 if slot is None else slot
+        seen = self.status()
+        if seen.closed and slot is None:
+            raise ReleaseError(
+                "the campaign was closed: there is nothing left to rehearse. Look at the report"
+            )
+        number = seen.released + 1 if slot is None else slot
         if number > self.spec.campaign.slots and slot is None:
             raise ReleaseError(
                 f"all {self.spec.campaign.slots} slots are released: there is nothing left to "
