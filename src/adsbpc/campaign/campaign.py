@@ -46,8 +46,7 @@ class Status(Tabular):
     """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
     in conversions per user and slot, and `allowance` that of personal budgets: as much as so many
     conversions with one publisher on one slot need. `scope_free` is what no campaign has reserved,
-    None for those who may not know which have started. Of a campaign that is `closed`, nothing more
-    is released."""
+    None for those who may not know which have started. A `closed` one releases nothing more."""
 
     released: int
     slots: int
@@ -177,8 +176,7 @@ class Campaign:
 
     def close(self) -> Fraction:
         """End the campaign early, for good. What it has not spent goes back to its scope; how much
-        rho that was. Works with any file of the campaign, whatever else was changed in it, and
-        again with a ledger that was put back from before."""
+        rho that was. The file may be changed, and the ledger put back from before a closing."""
         published = ReleaseFolder(self.spec, self._ledger)
         if self.spec.campaign.name in published.lost():
             published.check()
@@ -241,16 +239,15 @@ class Campaign:
         from adsbpc.engines import open_engine
 
         seen = self.status()
-        if seen.closed and slot is None:
+        if slot is None and (seen.closed or seen.released == seen.slots):
+            why = (
+                "the campaign was closed" if seen.closed else f"all {seen.slots} slots are released"
+            )
             raise ReleaseError(
-                "the campaign was closed: there is nothing left to rehearse. Look at the report"
+                f"{why}: there is nothing left to rehearse. Look at the report, or name a slot "
+                "with --slot"
             )
         number = seen.released + 1 if slot is None else slot
-        if number > self.spec.campaign.slots and slot is None:
-            raise ReleaseError(
-                f"all {self.spec.campaign.slots} slots are released: there is nothing left to "
-                "rehearse. Look at the report, or name a slot with --slot"
-            )
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
             with self._with_events() as spec:
