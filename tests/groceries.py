@@ -46,7 +46,7 @@ def purchases(seed: int) -> Purchases:
 
 def write_groceries(folder: Path, bought: Purchases) -> Path:
     """A campaign file that leaves everything to adsbpc, whose departments are the publishers: who
-    buys has seen a coupon of the department a minute before."""
+    buys has seen a coupon of the department half a second before, and nobody buys twice a second."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     seconds = np.arange(bought.day.size) % 3_600
     moments = [
@@ -61,7 +61,7 @@ def write_groceries(folder: Path, bought: Purchases) -> Path:
     coupons = {
         **columns,
         "publisher_id": [DEPARTMENTS[number] for number in bought.department],
-        "timestamp": pa.array([moment - timedelta(minutes=1) for moment in moments], zone),
+        "timestamp": pa.array([moment - timedelta(milliseconds=500) for moment in moments], zone),
         "kind": ["click"] * len(moments),
     }
     folder.mkdir(parents=True, exist_ok=True)

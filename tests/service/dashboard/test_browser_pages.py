@@ -92,7 +92,7 @@ def _verified(seen: Watched, _: Stage) -> None:
 
 def _wrong_key(seen: Watched, stage: Stage) -> None:
     seen.open("/sign-in")
-    seen.page.get_by_label("Key").fill("adsbpc_wrong")
+    seen.type_key("adsbpc_wrong")
     _answer(seen, 401, lambda: seen.page.get_by_role("button", name="Sign in").click())
     seen.page.get_by_role("alert").wait_for()
     stage.server.backend.throttle.record_success("127.0.0.1")
