@@ -25,7 +25,7 @@ from tests.contributions.rows import arrays_of
 from tests.effort import examples
 
 SLOTS = 3
-LAYOUT = Layout(("publisher",), ("P-1", "P-2", "other"))
+LAYOUT = Layout.of_publishers(("P-1", "P-2", "other"))
 
 weights = st.one_of(
     st.integers(1, 5),

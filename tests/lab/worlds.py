@@ -21,7 +21,7 @@ def prepared(
         [publisher for _, _, publisher in rows],
         [UNITS_PER_CONVERSION] * len(rows),
         slots,
-        Layout(("publisher",), names),
+        Layout.of_publishers(names),
     )
     users = len({user for user, _, _ in rows})
     return Prepared(Dataset("test", "a test", users, slots, names, largest_user, 10, contributions))

@@ -10,7 +10,7 @@ from adsbpc.mechanisms import AdsBPC, BoundedState, plan_mechanism
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Drawn, Layout
 from adsbpc.privacy import Randomness, SeededRandomness
 
-LAYOUT = Layout(("publisher",), ("A", "other"))
+LAYOUT = Layout.of_publishers(("A", "other"))
 
 
 def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) -> CampaignSpec:

@@ -174,7 +174,7 @@ def test_slots_end() -> None:
 
 
 def test_another_layout_is_refused() -> None:
-    strange = ArrayContributions([], [], [], [], 3, Layout(("publisher",), ("B", "other")))
+    strange = ArrayContributions([], [], [], [], 3, Layout.of_publishers(("B", "other")))
     with pytest.raises(PrivacyError, match="of the planned layout"):
         planned(3).release(BoundedState(), strange, SeededRandomness(1))
 

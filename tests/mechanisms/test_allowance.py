@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from adsbpc.mechanisms.allowance import EDGES, Forecast, Look, _tail
+from adsbpc.mechanisms.allowance import EDGES, Forecast, Level, Look, _tail
 
 BINS = len(EDGES) + 1
 NOTHING = np.zeros((0, 1))
@@ -23,7 +23,8 @@ def concentrated(concentration: float) -> NDArray[np.float64]:
 
 def forecast_of(slots: int = 31, publishers: int = 50, heavy_user: int | None = 30) -> Forecast:
     """Noise that is the same on every slot and does not cancel, which is the simplest."""
-    return Forecast(slots, publishers, np.eye(slots) * 0.1, slots / 3, 1.0, 0.35, heavy_user)
+    levels = (Level(publishers, 1, 1.0, 1.0),)
+    return Forecast(slots, levels, np.eye(slots) * 0.1, slots / 3, 1.0, 0.35, heavy_user)
 
 
 def look_of(slot: int, norms: NDArray[np.float64], deviation: float = 10.0, seed: int = 1) -> Look:

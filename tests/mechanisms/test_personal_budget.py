@@ -186,7 +186,7 @@ def test_a_state_of_another_plan_and_other_publishers_are_refused() -> None:
     other = planned(personal_budget={"strategy": "identity"})
     with pytest.raises(PrivacyError, match="another plan"):
         other.release(state, ArrayAccounts(index), SeededRandomness(1))
-    fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, Layout(("publisher",), ("A",)))
+    fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, Layout.of_publishers(("A",)))
     with pytest.raises(PrivacyError, match="planned layout"):
         mechanism.release(PersonalState(), ArrayAccounts(CellIndex.of(fewer)), SeededRandomness(1))
     full = PersonalState(values=[[0]] * SLOTS)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adsbpc.errors import PrivacyError
-from adsbpc.model import Adjacency
+from adsbpc.model import Adjacency, Layout
 from adsbpc.privacy import (
     LARGEST_CELL,
     LIMIT,
@@ -37,6 +37,8 @@ from tests.mechanisms.strategies import prefix_questions
 
 SLOTS, PUBLISHERS = 3, 2
 CUT = PUBLISHERS
+LAYOUT = Layout.of_publishers(["P-1", "other"])
+THREE = Layout.of_publishers(["P-1", "P-2", "other"])
 # A few of these weights fill a budget, one does not.
 LARGE = 2**34 // 1000
 WEIGHTS = (0, LARGE, 3 * LARGE)
@@ -72,7 +74,7 @@ def run(
     account, kept = Account(), []
     for slot in range(1, strategy.slots + 1):
         asked = {p: weight for (s, p), weight in user.items() if s == slot and weight}
-        kept.append(admit(account, asked, CUT, terms_of(strategy, slot, **options)))
+        kept.append(admit(account, asked, LAYOUT, terms_of(strategy, slot, **options)))
     return account, kept
 
 
@@ -82,7 +84,7 @@ def test_no_user_costs_more_than_the_limit(name: str) -> None:
     strategy, worst = STRATEGIES[name], 0
     for user in USERS:
         account, _ = run(user, strategy)
-        exact = cost(strategy, account.moved)
+        exact = cost(strategy, LAYOUT, account.moved)
         assert exact == account.spent + account.spent_on_cut <= LIMIT
         worst = max(worst, exact)
     assert worst > LIMIT * 9 // 10, "nobody came near the limit: this tests nothing"
@@ -96,7 +98,7 @@ def test_what_was_released_up_to_a_slot_costs_what_was_charged_for_it(name: str)
         account, _ = run(user, strategy)
         for slot in range(1, SLOTS + 1):
             so_far = {cell: move for cell, move in account.moved.items() if cell[0] <= slot}
-            assert cost(strategy, so_far) <= terms_of(strategy, slot).limit
+            assert cost(strategy, LAYOUT, so_far) <= terms_of(strategy, slot).limit
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -110,7 +112,9 @@ def test_substitution_costs_at_most_twice_the_limit(name: str) -> None:
 
 def distance(strategy: Strategy, a: Account, b: Account) -> int:
     cells = a.moved.keys() | b.moved.keys()
-    return cost(strategy, {cell: a.moved.get(cell, 0) - b.moved.get(cell, 0) for cell in cells})
+    return cost(
+        strategy, LAYOUT, {cell: a.moved.get(cell, 0) - b.moved.get(cell, 0) for cell in cells}
+    )
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -135,8 +139,8 @@ def test_counting_only_the_rows_so_far_fails() -> None:
                 tuple(map(int, (rows.T @ rows)[slot - 1])), 400 - 50 * slot, 50, LIMIT, 0
             )
             asked = {p: weight for (s, p), weight in user.items() if s == slot and weight}
-            admit(account, asked, CUT, so_far)
-        worst = max(worst, cost(strategy, account.moved))
+            admit(account, asked, LAYOUT, so_far)
+        worst = max(worst, cost(strategy, LAYOUT, account.moved))
     assert worst > LIMIT
 
 
@@ -147,7 +151,7 @@ def test_a_budget_per_publisher_fails() -> None:
         for publisher in range(PUBLISHERS)
     ]
     together = apart[0].moved | {(s, p): m for (s, p), m in apart[1].moved.items() if p != CUT}
-    assert cost(strategy, together) > LIMIT
+    assert cost(strategy, LAYOUT, together) > LIMIT
 
 
 def test_changing_an_earlier_multiplier_fails() -> None:
@@ -155,12 +159,12 @@ def test_changing_an_earlier_multiplier_fails() -> None:
     strategy = STRATEGIES["toeplitz"]
     account, _ = run(USERS[-1], strategy)
     raised = {cell: move * (2 if cell[0] == 1 else 1) for cell, move in account.moved.items()}
-    assert cost(strategy, raised) > LIMIT
+    assert cost(strategy, LAYOUT, raised) > LIMIT
 
 
 def test_changing_the_strategy_after_admission_fails() -> None:
     account, _ = run(USERS[-1], STRATEGIES["identity"])
-    assert cost(STRATEGIES["square-root"], account.moved) > LIMIT
+    assert cost(STRATEGIES["square-root"], LAYOUT, account.moved) > LIMIT
 
 
 def test_rounding_up_fails() -> None:
@@ -168,7 +172,7 @@ def test_rounding_up_fails() -> None:
     strategy = STRATEGIES["toeplitz"]
     terms = terms_of(strategy, 1)
     weight = 3 * LARGE * 4
-    kept = admit(Account(), {0: weight}, CUT, terms)[0]
+    kept = admit(Account(), {0: weight}, LAYOUT, terms)[0]
     more = weight * (kept * PARTS // weight + 2) // PARTS
     assert terms.own * (terms.multiplier * more) ** 2 > terms.kept_limit
 
@@ -214,11 +218,11 @@ def test_any_user_stays_within_the_limit(
             tuple(map(int, strategy.gram[slot - 1, :slot])),
             multiplier, max(1, multiplier // 3), limit * 19 // 20, limit // 20,
         )  # fmt: skip
-        kept = admit(account, asked, 3, terms)
+        kept = admit(account, asked, THREE, terms)
         for publisher, weight in asked.items():
             assert kept[publisher] <= min(weight, LARGEST_CELL)
         assert kept[3] <= sum(asked.values())
-        exact = cost(strategy, account.moved)
+        exact = cost(strategy, THREE, account.moved)
         assert exact == account.spent + account.spent_on_cut <= limit
 
 
@@ -226,13 +230,13 @@ def test_everything_fits_or_the_largest_part_does() -> None:
     strategy = identity(1)
     terms = Terms((ONE**2,), 100, 25, LIMIT * 19 // 20, LIMIT // 20)
     small, large = Account(), Account()
-    assert admit(small, {0: 10, 1: 5}, CUT, terms) == {0: 10, 1: 5, CUT: 0}
-    kept = admit(large, {0: LARGEST_CELL, 1: 0}, CUT, terms)
+    assert admit(small, {0: 10, 1: 5}, LAYOUT, terms) == {0: 10, 1: 5, CUT: 0}
+    kept = admit(large, {0: LARGEST_CELL, 1: 0}, LAYOUT, terms)
     # Alone, a cell may reach sqrt(limit / G_11) / m; parts of 1 / 4096 round that down.
     most = (LIMIT * 19 // 20 // ONE**2) ** 0.5 / 100
     assert most * (1 - 2 / PARTS) < kept[0] <= most
     assert kept[CUT] > 0
-    assert cost(strategy, large.moved) == large.spent + large.spent_on_cut <= LIMIT
+    assert cost(strategy, LAYOUT, large.moved) == large.spent + large.spent_on_cut <= LIMIT
 
 
 @pytest.mark.parametrize(
@@ -258,7 +262,7 @@ def test_terms_that_break_the_proof_are_refused(change: dict[str, Any], words: s
 
 def test_negative_contributions_are_refused() -> None:
     with pytest.raises(PrivacyError, match="below 0"):
-        admit(Account(), {0: -1}, CUT, terms_of(identity(3), 1))
+        admit(Account(), {0: -1}, LAYOUT, terms_of(identity(3), 1))
 
 
 # ---- strategies ----------------------------------------------------------------------------------

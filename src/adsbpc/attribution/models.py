@@ -228,7 +228,8 @@ def journeys_of(section: AttributionSection) -> Journeys:
 
 def credits_of(model: AttributionModel, journeys: Journeys, events: EventTables) -> Relation:
     """Credits of the events, a row per conversion and publisher: user_id, conversion_number,
-    conversion_id, slot, time_us, value, publisher_id, publisher_index, credit_units."""
+    conversion_id, slot, time_us, value, publisher_id, publisher_index, credit_units, and the places
+    in the lists of dimensions."""
     engine = events.engine
     tables = {what: engine.numbers(what, columns) for what, columns in model.tables().items()}
     return Relation.of(credits_sql(model, journeys, events, tables))
@@ -241,11 +242,15 @@ def credits_sql(
     tables: Mapping[str, Relation],
 ) -> str:
     """One text from events to credits."""
+    further = "".join(
+        [f", conversions.{name}" for name in events.conversion_dimensions]
+        + [f", publishers.{name}" for name in events.impression_dimensions]
+    )
     return f"""WITH {journeys.touches_sql(events, whole_journey=model.whole_journey)},
 {model.shares_sql(events, tables)}
 SELECT conversions.user_id, conversions.conversion_number, conversions.conversion_id,
   conversions.slot, conversions.time_us, conversions.value,
-  publishers.publisher_id, publishers.publisher_index,
+  publishers.publisher_id, publishers.publisher_index{further},
   CAST(shares.credit_units AS BIGINT) AS credit_units
 FROM shares
 JOIN {events.conversions} AS conversions ON conversions.conversion_key = shares.conversion_key

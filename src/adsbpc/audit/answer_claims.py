@@ -2,7 +2,8 @@
 
 Noise is in the values: an answer that was put together from anything else would have none. Under
 personal budgets row t is y_t = sum of B_ts m_s X_s over slots s <= t, with noise; it is solved for
-X slot after slot. Under AdsBPC values are the estimates of X. Answers are sums of those.
+X slot after slot. Under AdsBPC values are the estimates of X. X has a column for every sum of a
+view; the cells that fit them best are added up again. Answers are sums of those.
 """
 
 from __future__ import annotations
@@ -21,27 +22,38 @@ _OF_THE_ERROR, _OF_THE_VALUE = 1e-6, 1e-9
 def answers(record: Record, plan: PromisedPlan) -> Claim:
     def check() -> str:
         slots = record.in_order()
-        places = {name: place for place, name in enumerate(plan.publisher_names)}
+        first_list = next(iter(plan.lists.values()))
+        names = {name: place for place, name in enumerate(first_list)}
+        views = [_summed(sums, plan) for sums in zip(*_estimates(slots, plan), strict=True)]
+        # By dimensions told apart, place and slot.
         running = [
-            [0.0, *accumulate(estimate * plan.worth / CONVERSION for estimate in column)]
-            for column in _estimates(slots, plan)
+            [
+                [0.0, *accumulate(column)]
+                for column in zip(*(view[d] for view in views), strict=True)
+            ]
+            for d in range(len(plan.lists) + 1)
         ]
         count = others = 0
         for number, slot in enumerate(slots, start=1):
-            for publisher, span, value, error in slot.answers:
-                require(publisher in places, f"slot {number} answers for {publisher!r}")
+            (own,) = slot.answers.values()
+            for depth, key, span, value, error in own:
+                place = names.get(key, -1) if isinstance(key, str) else key
+                require(
+                    depth < len(running) and 0 <= place < len(running[depth]),
+                    f"slot {number} answers for {key!r} of {depth} dimensions",
+                )
                 if span is None:
                     others += 1
                     continue
                 first, last = span
                 require(1 <= first <= last <= number, f"slot {number} answers for slots {span}")
-                sums = running[places[publisher]]
+                sums = running[depth][place]
                 expected = sums[last] - sums[first - 1]
                 room = _OF_THE_ERROR * abs(error) + _OF_THE_VALUE * (abs(sums[last]) + abs(value))
                 require(
                     abs(value - expected) <= room,
-                    f"slot {number} says {value} for slots {first} to {last} of {publisher!r}, and "
-                    f"the noisy values say {expected}",
+                    f"slot {number} says {value} for slots {first} to {last} of sum {key!r} of "
+                    f"{depth} dimensions, and the noisy values say {expected}",
                 )
                 count += 1
         return f"{count:,} answers" + (
@@ -51,15 +63,25 @@ def answers(record: Record, plan: PromisedPlan) -> Claim:
     return claim("answers", "published sums over slots against the noisy values", check)
 
 
+def _summed(columns: Sequence[float], plan: PromisedPlan) -> list[list[float]]:
+    """A slot's noisy columns as sums of the cells that fit them best, by dimensions told apart."""
+    cells = [cell * plan.worth / CONVERSION for cell in plan.columns.solve(columns)]
+    found = [cells]
+    for length in reversed(plan.columns.lengths):
+        finer = found[0]
+        found.insert(0, [sum(finer[k : k + length]) for k in range(0, len(finer), length)])
+    return found
+
+
 def _estimates(slots: Sequence[Slot], plan: PromisedPlan) -> list[list[float]]:
-    """By publisher and slot, in grid units."""
+    """By column and slot, in grid units."""
     if not plan.is_personal:
         return [
             [float(slot.release["values"][place]) for slot in slots]
-            for place in range(plan.publishers)
+            for place in range(plan.columns.count)
         ]
     columns, multipliers = [], [slot.multipliers[0] for slot in slots]
-    for place in range(plan.publishers):
+    for place in range(plan.columns.count):
         moved: list[float] = []
         for row, slot in zip(plan.rows, slots, strict=False):
             earlier = sum(entry * move for entry, move in zip(row, moved, strict=False))

@@ -6,15 +6,16 @@ imported here, and an import contract holds that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from adsbpc.audit import ledger_claims, noise_claims
 from adsbpc.audit.answer_claims import answers
 from adsbpc.audit.book_claims import BookAudit, Told
 from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
-from adsbpc.audit.promised_plan import PromisedPlan, plan_of
+from adsbpc.audit.promised_plan import PromisedPlan, fit_of, plans_of
 from adsbpc.audit.record import Record, read_record
 from adsbpc.engines import open_engine
 from adsbpc.ledger import Ledger
@@ -22,13 +23,14 @@ from adsbpc.ledger import Ledger
 
 @dataclass(frozen=True)
 class Subject:
-    """What is audited: a campaign of a ledger, the folder that it published to, and its books."""
+    """What is audited: a campaign of a ledger, the folder that it published to, and those of the
+    books of its measures."""
 
     ledger: Ledger
     scope: str
     campaign: str
     published: Path
-    books: Path
+    books: Callable[[str], Path]
 
 
 def audit(
@@ -42,17 +44,44 @@ def audit(
     if not record.slots:
         found.append(claim("releases", "entries of the campaign", lambda: _nothing(record)))
     else:
-        plan = result_or_claim("plan", "what the campaign promised", lambda: plan_of(record))
-        if isinstance(plan, Claim):
-            found.append(plan)
-        elif plan.is_personal:
-            found += _released(record, plan)
-            found += _personal_budgets(record, plan, subject.books, engine_options, told)
+        plans = result_or_claim("plan", "what the campaign promised", lambda: plans_of(record))
+        if isinstance(plans, Claim):
+            found.append(plans)
         else:
-            found += _released(record, plan)
-            found += _adsbpc(record, plan)
+            rho = Fraction(record.opening["promise"]["exact"]["rho"])
+            found.append(ledger_claims.reserved(record, rho))
+            for measure, plan in plans.items():
+                own = _of_measure(
+                    record, measure, plan, subject.books(measure), engine_options, told
+                )
+                found += own if len(plans) == 1 else [_named(each, measure) for each in own]
+            if fit_of(record):
+                found.append(noise_claims.fit(record, next(iter(plans.values())).two))
     found.append(ledger_claims.published(record, subject.published))
     return Findings(tuple(found))
+
+
+def _of_measure(
+    record: Record,
+    measure: str,
+    plan: PromisedPlan,
+    books: Path,
+    engine_options: Mapping[str, str | int | bool] | None,
+    told: Told,
+) -> list[Claim]:
+    own = result_or_claim("plan", "what was released of it", lambda: record.of(measure))
+    if isinstance(own, Claim):
+        return [own]
+    if plan.is_personal:
+        return [
+            *_released(own, plan),
+            *_personal_budgets(own, plan, books, engine_options, told),
+        ]
+    return [*_released(own, plan), *_adsbpc(own, plan)]
+
+
+def _named(each: Claim, measure: str) -> Claim:
+    return replace(each, name=f"{measure}: {each.name}")
 
 
 def _nothing(record: Record) -> str:
@@ -62,13 +91,12 @@ def _nothing(record: Record) -> str:
 
 def _released(record: Record, plan: PromisedPlan) -> list[Claim]:
     """What holds under either mechanism."""
-    found = [
+    return [
         ledger_claims.planned(record, plan),
         ledger_claims.charges(record, plan),
         ledger_claims.releases(record, plan),
         answers(record, plan),
     ]
-    return [*found, noise_claims.fit(record, plan)] if plan.fit_rho else found
 
 
 def _personal_budgets(

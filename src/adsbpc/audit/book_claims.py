@@ -63,7 +63,7 @@ class BookAudit:
         """If the files cannot be opened, every claim that needs them says why."""
         books = self._files.open(self._engine)
         plan = self._plan
-        return Recount(self._engine, books, plan.rows, plan.publishers, plan.limits(self._record))
+        return Recount(self._engine, books, plan.rows, plan.columns, plan.limits(self._record))
 
     def _slots(self) -> Judged:
         recount, faults, differing, rows, newcomers = self._recount, [], [], 0, []
@@ -86,7 +86,7 @@ class BookAudit:
             CELLS: _judged(faults, f"{rows:,} rows of {len(newcomers):,} slots"),
             TOTALS: _judged(
                 differing,
-                f"{len(newcomers) * (self._plan.publishers + 1):,} sums, what was cut included",
+                f"{len(newcomers) * (self._plan.columns.cells + 1):,} sums, what was cut included",
             ),
         }
 
@@ -111,7 +111,7 @@ class BookAudit:
             with self._engine.scratch():
                 parts.append(recount.part(first, end))
                 for moves, costs in recount.chosen():
-                    found = costs_by_slot(rows, moves, self._plan.publishers)
+                    found = costs_by_slot(rows, moves, self._plan.columns.count)
                     plain.people += 1
                     plain.differing += found != costs
                     plain.above += any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
@@ -53,12 +54,19 @@ def budgets(record: Record) -> Claim:
     return claim("budgets", checked, check)
 
 
+def reserved(record: Record, rho: Fraction) -> Claim:
+    def check() -> str:
+        own = record.reserved[record.campaign]
+        require(rho * PICO >= own, f"{own} pico-rho are reserved for rho = {rho}")
+        return f"{own} pico-rho for rho = {float(rho):.12g}"
+
+    return claim("reservation", "what the scope has set aside against the promise", check)
+
+
 def planned(record: Record, plan: PromisedPlan) -> Claim:
     """The plan is one that can keep the promise, and every slot ran by it."""
 
     def check() -> str:
-        own = record.reserved[record.campaign]
-        require(plan.rho * PICO >= own, f"{own} pico-rho are reserved for rho = {plan.rho}")
         require(sum(plan.split.values()) <= plan.rho, "the parts of the budget pass rho")
         measured = sum(plan.budgets)
         require(
@@ -139,7 +147,7 @@ def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: Pr
 
 def releases(record: Record, plan: PromisedPlan) -> Claim:
     def check() -> str:
-        columns = plan.publishers + (1 if plan.is_personal else 0)
+        columns = plan.columns.count + (1 if plan.is_personal else 0)
         for number, slot in enumerate(record.in_order(), start=1):
             found = slot.release
             require(bool(found), f"slot {number} was charged, and has no release")

@@ -42,11 +42,11 @@ def scale_of_rows(record: Record, plan: PromisedPlan) -> Claim:
 
 
 def scales_by_bound(record: Record, plan: PromisedPlan) -> Claim:
-    """AdsBPC: a person adds at most the bound to a slot, so moves its totals by at most the bound,
-    or by sqrt(2) times the bound if replaced by one at another publisher."""
+    """AdsBPC: a person adds at most the bound to a slot, so moves the columns of a view by at most
+    its weight times the bound, or sqrt(2) times that if replaced by one in another column."""
 
     def check() -> str:
-        factor = plan.two if plan.publishers > 1 else 1
+        factor = plan.columns.squared(1, plan.substitution)
         bounds = []
         for number, slot in enumerate(record.in_order(), start=1):
             bound, scale = slot.release["bound"], slot.release["scale"]
@@ -71,8 +71,9 @@ def scales_by_bound(record: Record, plan: PromisedPlan) -> Claim:
     return claim("noise scale", f"{len(record.slots):,} slots, in exact fractions", check)
 
 
-def fit(record: Record, plan: PromisedPlan) -> Claim:
-    """Counts of a fit: one person's vector has a norm of at most 2^20."""
+def fit(record: Record, two: int) -> Claim:
+    """Counts of a fit: one person's vector has a norm of at most 2^20. Replacing a person moves
+    `two` of them."""
 
     def check() -> str:
         made = [slot for slot in record.in_order() if FIT in slot.charges]
@@ -80,12 +81,12 @@ def fit(record: Record, plan: PromisedPlan) -> Claim:
         if not made:
             return "not made yet"
         scale = made[0].release["fit"]["scale"]
-        cost, charged = _cost(plan.two * FIT_NORM**2, scale), made[0].charges[FIT]
+        cost, charged = _cost(two * FIT_NORM**2, scale), made[0].charges[FIT]
         require(
             cost <= Fraction(charged, PICO),
             f"noise of scale {scale} costs {float(cost):.15g}, and {charged} pico-rho were charged",
         )
-        return f"{plan.two} x 2^40 / (2 S^2) <= {charged} pico-rho for S = {scale:.6g}"
+        return f"{two} x 2^40 / (2 S^2) <= {charged} pico-rho for S = {scale:.6g}"
 
     return claim("attribution fit", "the scale of its noise, in exact fractions", check)
 
@@ -98,10 +99,11 @@ def _cost(squared: int, scale: float) -> Fraction:
 
 def multipliers(record: Record, plan: PromisedPlan) -> Claim:
     """Multipliers follow from what is public: an allowance of a conversions means the multiplier m
-    under which a person with a norm of a costs the budget, m a 2^10 720720 = sqrt(19/20 2^88)."""
+    under which a person with a norm of a costs the budget, m a 2^10 720720 = sqrt(19/20 2^88), or
+    less by the root of what one unit moves in all views."""
 
     def check() -> str:
-        whole = sqrt(LIMIT * KEPT_SHARE)
+        whole = sqrt(LIMIT * KEPT_SHARE / plan.columns.squared(1, substitution=False))
         seen = set()
         for number, slot in enumerate(record.in_order(), start=1):
             allowance = float(slot.release["allowance"])
@@ -148,7 +150,9 @@ def noise(record: Record, plan: PromisedPlan) -> Claim:
 
     def check() -> str:
         slots = record.in_order()
-        columns = list(zip(*(slot.moved() for slot in slots), strict=True))
+        moves = [slot.moved() for slot in slots]
+        summed = [[*plan.columns.of(cells), cut] for *cells, cut in moves]
+        columns = list(zip(*summed, strict=True))
         found = []
         for number, slot in enumerate(slots, start=1):
             row = plan.rows[number - 1]
@@ -157,7 +161,7 @@ def noise(record: Record, plan: PromisedPlan) -> Claim:
                 found.append((value - exact) / slot.release["scale"])
         return _fits(found, even_if_small=False)
 
-    rows = f"{len(record.slots):,} rows of {plan.publishers + 1:,} values"
+    rows = f"{len(record.slots):,} rows of {plan.columns.count + 1:,} values"
     return claim("noise", f"{rows} less the exact sums, by the scale", check)
 
 

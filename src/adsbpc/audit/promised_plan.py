@@ -5,13 +5,14 @@ Nothing here is taken from the code that releases: where that changes a number, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any
 
 from adsbpc.audit.claims import require
+from adsbpc.audit.columns import Columns
 from adsbpc.audit.record import Record
 from adsbpc.model.release_spec import PrivacySection, kept_privacy
 
@@ -25,8 +26,6 @@ LIMIT = 2**88
 ONE = 2**10
 # Of every budget, the part for what is let in; the rest is for counting what was cut.
 KEPT_SHARE = Fraction(19, 20)
-# A cell of the books is the person's number times this, plus the place of the publisher.
-PLACES = 4096
 # The norm of one person's counts in a fit of the attribution model.
 FIT_NORM = 2**20
 # The only source of noise that hides anybody.
@@ -41,13 +40,15 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class PromisedPlan:
-    """`publisher_names` are the public list and the place for all others; `worth` is that of one
-    conversion in the metric; `budgets` is what each slot may be charged for measurement, in
-    pico-rho; `rows` is the strategy B of personal budgets."""
+    """Of one measure, for which there is `rho`, and of that `fit_rho` for a fit. `lists` are the
+    public ones by dimension, each with the place for all others; `columns` what is published of
+    their cells; `worth` is that of one conversion in the metric; `budgets` is what each slot may be
+    charged for measurement, in pico-rho; `rows` is the strategy B of personal budgets."""
 
     rho: Fraction
     substitution: bool
-    publisher_names: tuple[str, ...]
+    lists: dict[str, tuple[str, ...]]
+    columns: Columns
     worth: float
     slots: int
     privacy: PrivacySection
@@ -58,10 +59,6 @@ class PromisedPlan:
     @property
     def is_personal(self) -> bool:
         return self.privacy.mechanism == "personal-budget"
-
-    @property
-    def publishers(self) -> int:
-        return len(self.publisher_names)
 
     @property
     def two(self) -> int:
@@ -93,7 +90,7 @@ class PromisedPlan:
     @property
     def cut_ratio(self) -> int:
         """How much more coarsely what was cut is counted."""
-        return min(16, 2 + isqrt(self.publishers))
+        return min(16, 2 + isqrt(self.columns.cells))
 
     def limits(self, record: Record) -> list[int]:
         """What a person may have cost after each released slot: of the limit, the part that the
@@ -105,31 +102,74 @@ class PromisedPlan:
         return found
 
 
-def plan_of(record: Record) -> PromisedPlan:
-    """What the ledger's entry says that the campaign promised and how it was to spend it."""
+def plans_of(record: Record) -> dict[str, PromisedPlan]:
+    """What the ledger's entry says that the campaign promised, and how it was to spend it, by
+    measure. A campaign without declared measures has one, named by its metric."""
     promise: dict[str, Any] = record.opening["promise"]
     privacy = PrivacySection.model_validate(kept_privacy(promise["privacy"]))
-    fit = promise.get("attribution", {}).get("fit") or {}
-    plan = PromisedPlan(
-        Fraction(promise["exact"]["rho"]),
-        record.terms["adjacency"] == "substitute",
-        (*promise["campaign"]["publishers"], "other"),
-        float(promise["campaign"].get("value_cap") or 1),
-        int(promise["campaign"]["slots"]),
-        privacy,
-        Fraction(str(fit["rho"])) if fit.get("rho") is not None else Fraction(0),
-        tuple(record.opening["slot_pico_rho"]),
-        tuple(tuple(row) for row in record.opening.get("strategy", ())),
-    )
-    entries = [*plan.budgets, *(entry for row in plan.rows for entry in row)]
-    require(
-        all(type(entry) is int for entry in entries), "budgets or the strategy are no whole numbers"
-    )
     require(
         record.terms["adjacency"] in ("add-remove", "substitute")
         and privacy.adjacency == record.terms["adjacency"],
         f"the scope promises adjacency {record.terms['adjacency']!r}, the campaign "
         f"{privacy.adjacency.value!r}",
+    )
+    rho, fit_rho = Fraction(promise["exact"]["rho"]), fit_of(record)
+    declared = promise.get("measures")
+    if declared is None:
+        own = {**promise["campaign"], "by": ["publisher"], "weights": [0, 1]}
+        name = own.get("metric", "conversions")
+        return {name: _plan(record, name, own, privacy, rho, fit_rho)}
+    if len(declared) == 1:
+        return {
+            name: _plan(record, name, own, privacy, rho, fit_rho) for name, own in declared.items()
+        }
+    stated = [own.get("share") for own in declared.values()]
+    equal = Fraction(1, len(declared))
+    shares = [equal if share is None else Fraction(str(share)) for share in stated]
+    require(sum(shares) == 1, f"the shares of measures add up to {float(sum(shares))}")
+    return {
+        name: _plan(record, name, own, privacy, (rho - fit_rho) * share, Fraction(0))
+        for (name, own), share in zip(declared.items(), shares, strict=True)
+    }
+
+
+def fit_of(record: Record) -> Fraction:
+    """What the campaign may spend on a fit of its attribution model."""
+    fit = record.opening["promise"].get("attribution", {}).get("fit") or {}
+    return Fraction(str(fit["rho"])) if fit.get("rho") is not None else Fraction(0)
+
+
+def _plan(
+    record: Record,
+    name: str,
+    measure: Mapping[str, Any],
+    privacy: PrivacySection,
+    rho: Fraction,
+    fit_rho: Fraction,
+) -> PromisedPlan:
+    promise, opening = record.opening["promise"], record.of(name).opening
+    public = {"publisher": promise["campaign"]["publishers"]} | {
+        dimension: section["values"] for dimension, section in promise.get("dimensions", {}).items()
+    }
+    lists = {dimension: (*public[dimension], "other") for dimension in measure["by"]}
+    plan = PromisedPlan(
+        rho,
+        record.terms["adjacency"] == "substitute",
+        lists,
+        Columns(tuple(map(len, lists.values())), tuple(measure["weights"])),
+        float(measure.get("value_cap") or 1),
+        int(promise["campaign"]["slots"]),
+        privacy,
+        fit_rho,
+        tuple(opening["slot_pico_rho"]),
+        tuple(tuple(row) for row in opening.get("strategy", ())),
+    )
+    entries = [
+        *plan.budgets, *plan.columns.weights, *(entry for row in plan.rows for entry in row),
+    ]  # fmt: skip
+    require(
+        all(type(entry) is int for entry in entries),
+        "budgets, weights or the strategy are no whole numbers",
     )
     return plan
 

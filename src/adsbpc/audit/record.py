@@ -8,8 +8,8 @@ format 2 an object with sorted keys.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -20,26 +20,34 @@ from adsbpc.ledger import Ledger
 _SEALED = (
     "scope", "position", "kind", "campaign", "slot", "part", "pico_rho", "body_hash", "recorded_at",
 )  # fmt: skip
-# What a release gives out. Its answers are kept apart: of those there are many.
-_ANSWERS = ("estimates", "slot_totals", "running_totals")
-_KNOWN = {
-    "scope", "campaign", "slot", "starts_at", "ends_at", "metric", "mechanism", "bound",
-    "allowance", "histogram", "scale", "values", "randomness", "charges", "attribution", "fit",
-    "ledger", "format", *_ANSWERS,
+# What a release gives out. Its answers are kept apart: of those there are many. Until format 2 it
+# had one measure, with everything in one object, and answers one by one.
+_ANSWERS = ("answers", "slot_totals", "running_totals")
+_OF_MEASURES = {
+    "measure", "metric", "dimensions", "weights", "slot", "mechanism", "bound", "allowance",
+    "histogram", "scale", "values", "randomness", "charges", *_ANSWERS,
 }  # fmt: skip
+_OF_SLOTS = {
+    "scope", "campaign", "slot", "starts_at", "ends_at", "attribution", "fit", "fit_charge",
+    "ledger", "format", "measures",
+}  # fmt: skip
+_ONLY_OF_OLD = {"estimates"}
 
-# Publisher, first and last slot of a sum, the answer, its standard error.
-Answer = tuple[str, tuple[int, int] | None, float, float]
+# How many dimensions are told apart, the place among the sums, or an old release's publisher, first
+# and last slot, the answer, its standard error.
+Answer = tuple[int, int | str, tuple[int, int] | None, float, float]
 
 
 @dataclass
 class Slot:
     """`charges` are the ledger's by part, `text_hash` that of the stored release, `unknown` what a
-    release should not give out, `step` SECRET."""
+    release should not give out, `step` SECRET. `measures` has what was released by measure, with
+    `answers` beside it."""
 
     charges: dict[str, int] = field(default_factory=dict)
     release: dict[str, Any] = field(default_factory=dict)
-    answers: list[Answer] = field(default_factory=list)
+    measures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     text_hash: str = ""
     step: dict[str, Any] = field(default_factory=dict)
@@ -56,8 +64,8 @@ class Slot:
         return found
 
     def moved(self) -> list[int]:
-        """SECRET: totals of what was let in by publisher, and last of what was counted of the cut,
-        times the multipliers: m X."""
+        """SECRET: totals of what was let in by cell, and last of what was counted of the cut, times
+        the multipliers: m X."""
         fine, coarse = self.multipliers
         *kept, cut = self.step["kept"]
         if not all(type(each) is int for each in (*kept, cut)):
@@ -86,6 +94,35 @@ class Record:
     @property
     def started(self) -> bool:
         return self.campaign in self.reserved
+
+    def of(self, measure: str) -> Record:
+        """The same for one measure alone: its plan, and of every slot what was charged and released
+        for it, and its step. A campaign with one measure keeps all of that without a name."""
+        if len(self.opening.get("measures") or {}) < 2:
+            return replace(
+                self,
+                slots={
+                    n: _of_slot(slot, slot.charges, slot.step) for n, slot in self.slots.items()
+                },
+            )
+        prefix = f"{measure}: "
+        return replace(
+            self,
+            opening={**self.opening, **self.opening["measures"][measure]},
+            slots={
+                number: _of_slot(
+                    slot,
+                    {
+                        part.removeprefix(prefix): amount
+                        for part, amount in slot.charges.items()
+                        if part.startswith(prefix)
+                    },
+                    slot.step["measures"][measure],
+                    measure,
+                )
+                for number, slot in self.slots.items()
+            },
+        )
 
     def in_order(self) -> list[Slot]:
         """The released slots; broken unless they are 1, 2, 3, ... without a gap."""
@@ -160,16 +197,61 @@ def _take(record: Record, row: Mapping[str, Any]) -> None:
         slot.step = _content(row)
     else:
         content = _content(row)
-        slot.release = {name: content.get(name) for name in _KNOWN.difference(_ANSWERS)}
-        slot.unknown = sorted(content.keys() - _KNOWN)
-        slot.answers = [_answer(each) for name in _ANSWERS for each in content.get(name, ())]
+        is_old = "measures" not in content
+        known = _OF_MEASURES | _OF_SLOTS | _ONLY_OF_OLD if is_old else _OF_SLOTS
+        measures = [content] if is_old else content["measures"]
+        slot.release = {name: content.get(name) for name in _OF_SLOTS}
+        slot.unknown = sorted(content.keys() - known)
+        for given in measures:
+            name = given["metric"] if is_old else given["measure"]
+            slot.measures[name] = {key: given.get(key) for key in _OF_MEASURES.difference(_ANSWERS)}
+            if is_old:
+                slot.answers[name] = [
+                    _old_answer(each)
+                    for key in ("estimates", *_ANSWERS)
+                    for each in given.get(key, ())
+                ]
+            else:
+                slot.unknown += sorted(given.keys() - _OF_MEASURES)
+                slot.answers[name] = [
+                    answer for key in _ANSWERS for each in given[key] for answer in _answers(each)
+                ]
         slot.text_hash = _hash(row["body"])
 
 
-def _answer(given: Mapping[str, Any]) -> Answer:
+def _of_slot(
+    slot: Slot, charges: dict[str, int], step: dict[str, Any], measure: str | None = None
+) -> Slot:
+    """A slot as a measure sees it, the only one if none is named."""
+    name = next(iter(slot.measures)) if measure is None else measure
+    told = list(slot.measures[name]["charges"])
+    own_fit = {} if measure is None else {"fit": None}
+    if measure is None and slot.release["fit_charge"] is not None:
+        told.append(slot.release["fit_charge"])
+    release = {**slot.release, **slot.measures[name], "charges": told, **own_fit}
+    return replace(
+        slot,
+        charges=charges,
+        release=release,
+        measures={name: slot.measures[name]},
+        answers={name: slot.answers[name]},
+        step=step,
+    )
+
+
+def _span(given: Mapping[str, Any]) -> tuple[int, int] | None:
     span = given.get("span")
-    place = None if span is None else (int(span[0]), int(span[1]))
-    return given["publisher"], place, float(given["value"]), float(given["standard_error"])
+    return None if span is None else (int(span[0]), int(span[1]))
+
+
+def _answers(given: Mapping[str, Any]) -> Iterator[Answer]:
+    for place, value in enumerate(given["values"]):
+        yield len(given["view"]), place, _span(given), float(value), float(given["standard_error"])
+
+
+def _old_answer(given: Mapping[str, Any]) -> Answer:
+    error = float(given["standard_error"])
+    return 1, given["publisher"], _span(given), float(given["value"]), error
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:

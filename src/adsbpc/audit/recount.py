@@ -14,7 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 from adsbpc.audit.book_files import BookRows
-from adsbpc.audit.promised_plan import PLACES, Rows, gram
+from adsbpc.audit.columns import Columns
+from adsbpc.audit.promised_plan import Rows, gram
 from adsbpc.engines import Engine, Relation
 
 # People are gone through in parts of about this many rows, so that memory stays low.
@@ -48,17 +49,21 @@ class PeopleRange:
 
 
 class Recount:
-    """Places of publishers are 0, 1, ...; the one after them stands for what was cut."""
+    """Places of cells are 0, 1, ...; the one after them stands for what was cut. So it is with the
+    columns that costs are of, which are sums of cells."""
 
     def __init__(
         self,
         engine: Engine,
         books: BookRows,
         rows: Rows,
-        publishers: int,
+        columns: Columns,
         limits: Sequence[int],
     ) -> None:
-        self._engine, self.books, self._cut_place = engine, books, publishers
+        self._engine, self.books, self._columns = engine, books, columns
+        self._cut_place, self._cut_column = columns.cells, columns.count
+        self._of_books = columns.books_places
+        self._of_columns = max(self._of_books, 2 ** (columns.count + 1).bit_length())
         self._first_limit = limits[0]
         weights = {
             (slot, earlier): cost if slot == earlier else 2 * cost
@@ -78,10 +83,28 @@ class Recount:
             + ") AS limits (slot, most)",
         )
         self._moves = Relation.of(
-            f"SELECT slot, cell, moved FROM {books.cells} UNION ALL"
-            f" SELECT slot, number * {PLACES} + {publishers} AS cell, moved FROM {books.cut}",
+            f"{self._in_columns(books.cells)} UNION ALL SELECT slot,"
+            f" number * {self._of_columns} + {self._cut_column} AS cell, moved FROM {books.cut}",
         )
         self._most_steps = max(1, _PLAIN_STEPS // len(rows))
+
+    def _in_columns(self, cells: Relation) -> str:
+        """Moves of columns, with the weights of their views."""
+        parts = []
+        for first, summed, weight in self._columns.views:
+            number = f"whole_div(cell, {self._of_books}) * {self._of_columns}"
+            column = f"{number} + {first} + whole_div(cell % {self._of_books}, {summed})"
+            if summed == 1:
+                # Row by row, so that one that stands there twice is seen.
+                parts.append(
+                    f"SELECT slot, {column} AS cell, {weight} * moved AS moved FROM {cells}"
+                )
+            else:
+                parts.append(
+                    f"SELECT slot, {column} AS cell, CAST({weight} * sum(moved) AS BIGINT) AS moved"
+                    f" FROM {cells} GROUP BY slot, {column}"
+                )
+        return " UNION ALL ".join(parts)
 
     # ---- slot by slot --------------------------------------------------------------------------
 
@@ -89,7 +112,7 @@ class Recount:
         self, books: BookRows, slot: int, multiplier: int, cut_multiplier: int
     ) -> SlotSums:
         """Of the books of one slot: what rows must be, sums by place."""
-        place = f"cell % {PLACES}"
+        place = f"cell % {self._of_books}"
         cells = self._sorted_out(
             books.cells, place, slot, multiplier, ("slot", "cell", "asked", "moved"),
             f"""WHEN {place} NOT BETWEEN 0 AND {self._cut_place - 1} OR cell < 0
@@ -141,9 +164,10 @@ SELECT place, fault, count(*), sum(wide(moved)) FROM (
             "cut of people",
             f"""
 WITH cut_of AS (
-  SELECT whole_div(cell, {PLACES}) AS number, sum(wide(asked) * {multiplier} - moved) AS missing
+  SELECT whole_div(cell, {self._of_books}) AS number,
+    sum(wide(asked) * {multiplier} - moved) AS missing
   FROM {books.cells}
-  WHERE whole_div(cell, {PLACES}) IN (SELECT number FROM {books.cut}) GROUP BY number
+  WHERE whole_div(cell, {self._of_books}) IN (SELECT number FROM {books.cut}) GROUP BY number
 )
 SELECT count(*) FROM {books.cut} AS counted LEFT JOIN cut_of ON cut_of.number = counted.number
 WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}""",
@@ -167,7 +191,7 @@ WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}
     def part(self, first: int | None, end: int | None) -> PeopleRange:
         """Count everybody with a number from `first` to before `end`."""
         engine = self._engine
-        within = _within("cell", first, end)
+        within = _within("cell", first, end, self._of_columns)
         self._part = engine.table(
             "part", f"SELECT slot, cell, moved FROM {self._moves} WHERE {within}"
         )
@@ -193,7 +217,7 @@ FROM {self._people}""",
         """Queries that find nothing if the books of the part are as they should be."""
         # Only slots that allow less than the person costs in the end.
         below_the_end = f"""
-      JOIN {self._people} AS people ON people.number = whole_div(cell, {PLACES})
+      JOIN {self._people} AS people ON people.number = whole_div(cell, {self._of_columns})
       JOIN {self._limits} AS limits
         ON limits.slot = terms.slot AND limits.most < people.kept + people.cut"""
         return {
@@ -206,8 +230,8 @@ FROM {self._people}""",
 SELECT coalesce(found.number, told.number), coalesce(found.slot, told.slot),
   coalesce(charge, wide(0)), coalesce(cost, wide(0))
 FROM (
-  SELECT whole_div(cell, {PLACES}) AS number, slot, sum(cost) AS cost FROM {self._terms}
-  WHERE cell % {PLACES} = {self._cut_place} GROUP BY number, slot
+  SELECT whole_div(cell, {self._of_columns}) AS number, slot, sum(cost) AS cost FROM {self._terms}
+  WHERE cell % {self._of_columns} = {self._cut_column} GROUP BY number, slot
 ) AS found
 FULL JOIN (
   SELECT slot, number, wide_of(charge_high, charge_low) AS charge
@@ -263,8 +287,8 @@ FROM (
     CASE WHEN is_cut THEN cost ELSE wide(0) END AS cut
   FROM (
     SELECT {keys}, is_cut, sum(cost) AS cost FROM (
-      SELECT whole_div(cell, {PLACES}) AS number, cell % {PLACES} = {self._cut_place} AS is_cut,
-        terms.slot, cost
+      SELECT whole_div(cell, {self._of_columns}) AS number,
+        cell % {self._of_columns} = {self._cut_column} AS is_cut, terms.slot, cost
       FROM {self._terms} AS terms {more}
     ) AS placed GROUP BY {keys}, is_cut
   ) AS summed"""
@@ -290,7 +314,8 @@ FROM (
 SELECT number, count(*) FROM (
   SELECT number, kept, cut FROM {self._people} ORDER BY {by} LIMIT {most}
 ) AS picked
-JOIN {self._part} ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, cut ORDER BY {by}""",
+JOIN {self._part} ON whole_div(cell, {self._of_columns}) = number
+GROUP BY number, kept, cut ORDER BY {by}""",
             )
             steps = 0
             for number, moves in found:
@@ -298,7 +323,9 @@ JOIN {self._part} ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, c
                 if steps <= self._most_steps or steps == moves:
                     chosen[number] = None
         picked = self._engine.numbers("chosen", {"number": list(chosen)})
-        only_chosen = f" JOIN {picked} AS chosen ON chosen.number = whole_div(cell, {PLACES})"
+        only_chosen = (
+            f" JOIN {picked} AS chosen ON chosen.number = whole_div(cell, {self._of_columns})"
+        )
         costs: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in chosen}
         for number, slot, kept, cut in self._engine.rows(
             "costs of chosen people", self._so_far(only_chosen)
@@ -307,14 +334,14 @@ JOIN {self._part} ON whole_div(cell, {PLACES}) = number GROUP BY number, kept, c
         moves_of: dict[int, list[tuple[int, int, int]]] = {number: [] for number in chosen}
         for number, slot, place, moved in self._engine.rows(
             "moves of chosen people",
-            f"SELECT number, slot, cell % {PLACES}, moved FROM {self._part}{only_chosen}",
+            f"SELECT number, slot, cell % {self._of_columns}, moved FROM {self._part}{only_chosen}",
         ):
             moves_of[number].append((slot, place, moved))
         for number in chosen:
             yield moves_of[number], costs[number]
 
 
-def _within(column: str, first: int | None, end: int | None, factor: int = PLACES) -> str:
+def _within(column: str, first: int | None, end: int | None, factor: int) -> str:
     """Rows of the people from `first` to before `end`; without a first one, also those that are
     nobody's."""
     low = f"{column} >= {first * factor}" if first is not None else ""

@@ -23,6 +23,7 @@ from adsbpc.contributions import Books
 from adsbpc.contributions.engine_accounts import FILES, USERS
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.errors import EngineError, LedgerError
+from adsbpc.mechanisms import step_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
 
@@ -43,13 +44,21 @@ _REFUSALS = tuple(
 
 
 class BookFolder:
-    """`adsbpc-books/<scope>/<campaign>/slot=0001/attempt=<id>/`, of which one a slot counts."""
+    """`adsbpc-books/<scope>/<campaign>/slot=0001/attempt=<id>/`, of which one a slot counts. Where
+    a campaign has several measures, each has such a folder of its own below the campaign's."""
 
-    def __init__(self, spec: CampaignSpec) -> None:
+    def __init__(self, spec: CampaignSpec, measure: str) -> None:
         campaign = spec.campaign
         self.folder = (
             spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
         )
+        if len(spec.measures) > 1:
+            self.folder /= f"measure={folder_name(measure)}"
+        self._measure = measure
+
+    @classmethod
+    def all_of(cls, spec: CampaignSpec) -> list[BookFolder]:
+        return [cls(spec, measure.name) for measure in spec.measures]
 
     @contextmanager
     def attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[Books]:
@@ -108,7 +117,7 @@ class BookFolder:
                     os.fsync(content.fileno())
                     files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
             # The folder itself and those above it that may be new, up to the campaign file's.
-            for folder in (new, *new.parents[:5]):
+            for folder in (new, *new.parents[:6]):
                 sync_folder(folder)
         except OSError as error:
             raise LedgerError(
@@ -130,13 +139,14 @@ class BookFolder:
     def problem(self, steps: Sequence[dict[str, Any]]) -> str | None:
         """What of the books is not what the ledger says, if anything."""
         for slot, step in enumerate(steps, start=1):
-            if "books" not in step:
+            books = step_of(step, self._measure).get("books")
+            if books is None:
                 continue
             folder = self._committed(slot, step)
             for file in FILES if slot == len(steps) else FILES[:-1]:
                 try:
                     with (folder / file).open("rb") as content:
-                        if _hash(content) != step["books"]["files"][file][1]:
+                        if _hash(content) != books["files"][file][1]:
                             return f"{folder / file}: is not what was written. {_LOST}"
                 except OSError as error:
                     return f"{folder / file}: cannot be read ({error.strerror}). {_LOST}"
@@ -144,8 +154,9 @@ class BookFolder:
 
     def _committed(self, slot: int, step: dict[str, Any]) -> Path:
         try:
-            format_of(step["books"], _FORMAT)
-            return self._slot(slot) / str(step["books"]["attempt"])
+            books = step_of(step, self._measure)["books"]
+            format_of(books, _FORMAT)
+            return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None
         except (KeyError, TypeError, AttributeError):

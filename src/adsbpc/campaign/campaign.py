@@ -309,8 +309,8 @@ class Campaign:
             self.spec.campaign.slots,
             self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
             *budgets,
-            releases[-1].bound if releases else None,
-            releases[-1].allowance if releases else None,
+            releases[-1].measures[0].bound if releases else None,
+            releases[-1].measures[0].allowance if releases else None,
             self._ledger.where,
             free if through is None else None,
             seen.campaign is not None and seen.campaign.closed,
@@ -326,7 +326,9 @@ class Campaign:
             found = ledger.verify(self.spec.campaign.scope)
             if found.problem is None:
                 published.verify()
-                problem = BookFolder(self.spec).problem(ledger.steps(*self._key))
+                steps = ledger.steps(*self._key)
+                problems = (each.problem(steps) for each in BookFolder.all_of(self.spec))
+                problem = next((each for each in problems if each is not None), None)
                 found = replace(found, problem=problem)
         except LedgerError as error:
             return replace(found, problem=str(error))
@@ -343,7 +345,10 @@ class Campaign:
         # The books are files; a database of events is not needed for them.
         options.pop("database", None)
         subject = Subject(
-            ledger, *self._key, ReleaseFolder(spec, ledger).folder, BookFolder(spec).folder
+            ledger,
+            *self._key,
+            ReleaseFolder(spec, ledger).folder,
+            lambda measure: BookFolder(spec, measure).folder,
         )
         return audit(subject, options, told)
 

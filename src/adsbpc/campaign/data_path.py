@@ -18,10 +18,11 @@ from adsbpc.contributions import (
     EngineContributions,
     contributions_sql,
 )
-from adsbpc.engines import Engine, Relation
+from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, holdout_source, read_events, source_files
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Measure
+from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.toml import read_toml
 
@@ -58,46 +59,61 @@ def attribute(
 UNION ALL
 SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         )
+    if slot is not None and len(spec.measures) > 1:
+        # Attributed once for all measures.
+        credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)
 
 
 @contextmanager
-def contributed(attributed: Attributed) -> Iterator[EngineContributions]:
-    """What everybody contributes, on the integer grid, for bounds."""
+def contributed(attributed: Attributed, measure: Measure) -> Iterator[EngineContributions]:
+    """What everybody contributes to a measure, on the integer grid, for bounds."""
     spec, engine = attributed.spec, attributed.events.engine
     with engine.scratch():
-        weights = _on_the_grid(attributed)
-        yield EngineContributions(engine, weights, spec.campaign.slots, spec.layout)
+        weights = _on_the_grid(attributed, measure)
+        yield EngineContributions(engine, weights, spec.campaign.slots, measure.layout)
 
 
 @contextmanager
-def accounted(attributed: Attributed, books: Books) -> Iterator[EngineAccounts]:
-    """What everybody contributes, with books, for personal budgets."""
+def accounted(attributed: Attributed, measure: Measure, books: Books) -> Iterator[EngineAccounts]:
+    """What everybody contributes to a measure, with books, for personal budgets."""
     spec, engine = attributed.spec, attributed.events.engine
     with engine.scratch():
-        weights = _on_the_grid(attributed)
-        yield EngineAccounts(engine, weights, spec.campaign.slots, spec.layout, books)
+        weights = _on_the_grid(attributed, measure)
+        yield EngineAccounts(engine, weights, spec.campaign.slots, measure.layout, books)
 
 
-def _on_the_grid(attributed: Attributed) -> Relation:
-    engine, credits = attributed.events.engine, attributed.credits
-    return engine.table("contributions", contributions_sql(attributed.spec, credits))
+def _on_the_grid(attributed: Attributed, measure: Measure) -> Relation:
+    columns = attributed.spec.index_columns
+    return attributed.events.engine.table(
+        "contributions", contributions_sql(measure, columns, attributed.credits)
+    )
 
 
 def write_credits(attributed: Attributed, path: Path) -> int:
     """Write credits before any privacy to a Parquet file and return the number of rows."""
-    engine = attributed.events.engine
+    engine, spec = attributed.events.engine, attributed.spec
+    values = "".join(
+        f",\n  {_value_at(spec.index_columns[name], section.values)} AS {quote_name(name)}"
+        for name, section in spec.dimensions.items()
+    )
     engine.write_parquet(
         "write credits",
         f"""SELECT user_id, conversion_id, slot, publisher_id,
   CAST(whole_div(credit_units * {_CREDIT_PARTS}, {UNITS_PER_CONVERSION}) AS DOUBLE)
-    / {_CREDIT_PARTS} AS credit
+    / {_CREDIT_PARTS} AS credit{values}
 FROM {attributed.credits}""",
         path,
     )
     written = engine.read_files("written_credits", "parquet", [str(path)], None, ["credit"])
     ((count,),) = engine.rows("count credits", f"SELECT count(*) FROM {written}")
     return int(count)
+
+
+def _value_at(column: str, values: tuple[str, ...]) -> str:
+    """The value that stands at a place of a public list."""
+    branches = " ".join(f"WHEN {k} THEN {quote_text(value)}" for k, value in enumerate(values))
+    return f"CASE {column} {branches} ELSE {quote_text(OTHER_PUBLISHER)} END"
 
 
 def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) -> None:

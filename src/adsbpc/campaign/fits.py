@@ -20,8 +20,9 @@ from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError
 from adsbpc.events import EventTables, holdout_source, read_events, read_holdout
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import FIT_PART, fit_rho, privacy_of
+from adsbpc.mechanisms import fit_rho, privacy_of
 from adsbpc.model import CampaignSpec, Charge, Fit, Release
+from adsbpc.model.guarantee import FIT_PART
 from adsbpc.privacy import Randomness, SeededRandomness, full_weight, noisy_counts
 
 

@@ -37,8 +37,10 @@ _USUAL_FIT = Fraction(1, 20)
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """Standard error of a query's answer, for every publisher alike."""
+    """Standard error of a query's answer, for every sum of a measure's view alike."""
 
+    measure: str
+    view: str
     slot: int
     query: str
     standard_error: float
@@ -75,7 +77,8 @@ class Plan(Tabular):
     user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
     budgets. `bounds` says how it is found, `condition` in words when errors are those.
 
-    `rho_for_targets` is what measurement needs to meet variance targets, where there are any.
+    `rho_for_targets` is what measurement of the first measure needs to meet variance targets, where
+    there are any.
     `fit` is there if the campaign fits its attribution model; `further_models` are all others.
     """
 
@@ -93,7 +96,7 @@ class Plan(Tabular):
 
     def columns(self) -> dict[str, list[Any]]:
         """The expected errors."""
-        names = ("slot", "query", "standard_error")
+        names = ("measure", "view", "slot", "query", "standard_error")
         return {name: [getattr(query, name) for query in self.queries] for name in names}
 
     def to_object(self) -> dict[str, Any]:
@@ -122,8 +125,9 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
     for."""
     check_fit(spec)
     declared_fit(spec)
-    mechanism = plan_anew(spec)
+    measures = plan_anew(spec)
     fit = _planned_fit(spec)
+    _, mechanism = measures.runs[0]
     limit = mechanism.limit()
     bound = limit.fixed or bound or limit.usual
     return Plan(
@@ -134,7 +138,12 @@ def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
         bound,
         mechanism.condition(bound),
         spec.reported_publishers,
-        tuple(ExpectedError(*row) for row in mechanism.expected_errors(bound)),
+        tuple(
+            ExpectedError(measure.name, measure.layout.view_name(depth), *row)
+            for measure, each in measures.runs
+            for depth in range(len(measure.layout.dimensions) + 1)
+            for row in each.expected_errors(bound, depth)
+        ),
         rho_for_targets(mechanism, spec, bound),
         fit,
         _further_models(spec, fit),

@@ -1,4 +1,4 @@
-"""From a campaign file to the mechanism of a campaign that is new."""
+"""From a campaign file to the measures of a campaign that is new."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from adsbpc.campaign.promise import as_started
 from adsbpc.errors import SpecError
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
-    Mechanism,
+    Measures,
     guarantee_of,
-    plan_mechanism,
+    plan_measures,
     privacy_of,
     scope_limit_of,
 )
@@ -17,8 +17,8 @@ from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
 
 
-def plan_anew(spec: CampaignSpec) -> Mechanism:
-    return plan_mechanism(spec, previous=_previous(spec))
+def plan_anew(spec: CampaignSpec) -> Measures:
+    return plan_measures(spec, previous=_previous(spec))
 
 
 def with_room(spec: CampaignSpec, ledger: Ledger) -> CampaignSpec:

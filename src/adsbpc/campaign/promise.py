@@ -53,6 +53,15 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         name: section.model_dump(mode="json", exclude_unset=True)
         for name, section in sections.items()
     }
+    if spec.measure:
+        # What a later version might choose otherwise is stated.
+        promise["measures"] = {
+            each.name: {**each.model_dump(mode="json"), "weights": list(each.stated_weights)}
+            for each in spec.measure
+        }
+        promise["dimensions"] = {
+            name: section.model_dump(mode="json") for name, section in spec.dimensions.items()
+        }
     promise["privacy"] = stored_privacy(privacy_of(spec))
     promise["privacy"].pop("scope_rho", None)
     if spec.attribution.fit is not None and spec.attribution.fit.slots is None:

@@ -26,8 +26,15 @@ from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.ledger import Ledger, Opening
-from adsbpc.mechanisms import Mechanism, State, guarantee_of, plan_mechanism, scope_limit_of
-from adsbpc.model import CampaignSpec, Charge, ChargeLine, Drawn, Fit, Release
+from adsbpc.mechanisms import (
+    Measures,
+    MeasuresState,
+    guarantee_of,
+    plan_measures,
+    scope_limit_of,
+)
+from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Measure, Measured, Release
+from adsbpc.model.layout import view_name
 from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
 
@@ -71,21 +78,9 @@ class Releases(Tabular, Sequence[Released]):
         return self._released[index]
 
     def columns(self) -> dict[str, list[Any]]:
-        rows = [
-            (
-                release.slot,
-                one.replayed,
-                each.cell,
-                each.query,
-                each.value,
-                each.standard_error,
-            )
-            for one in self._released
-            for release in [one.release]
-            for each in release.estimates
-        ]
-        names = ("slot", "replayed", "publisher", "query", "value", "standard_error")
-        return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+        rows = [row for one in self._released for row in rows_of(one)]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return {name: [row.get(name) for row in rows] for name in names}
 
     def __repr__(self) -> str:
         return f"Releases({self.caption()})"
@@ -93,6 +88,26 @@ class Releases(Tabular, Sequence[Released]):
     def caption(self) -> str:
         replayed = sum(one.replayed for one in self._released)
         return f"{len(self) - replayed} slots released, {replayed} were released before"
+
+
+def rows_of(one: Released) -> list[dict[str, Any]]:
+    """A row for each estimate of a release, with a key for each dimension that its view keeps."""
+    release = one.release
+    return [
+        {
+            "slot": release.slot,
+            "replayed": one.replayed,
+            "measure": measured.measure,
+            "view": view_name(answers.view),
+            **dict(zip(answers.view, each.keys, strict=True)),
+            "query": each.query,
+            "value": each.value,
+            "standard_error": each.standard_error,
+        }
+        for measured in release.measures
+        for answers in measured.answers
+        for each in measured.estimates(answers)
+    ]
 
 
 @dataclass(frozen=True)
@@ -103,7 +118,7 @@ class Running:
     spec: CampaignSpec
     ledger: Ledger
     published: ReleaseFolder
-    mechanism: Mechanism
+    measures: Measures
     opening: Opening | None
     steps: list[dict[str, Any]] = field(default_factory=list)
     closed: bool = False
@@ -118,11 +133,11 @@ class Running:
             return Fit.from_text(self.opening.plan.fit)
         return known_fit(self.spec, self.ledger)
 
-    def state(self) -> State:
-        """SECRET: the mechanism's state after everything that was committed, by anybody."""
+    def state(self) -> MeasuresState:
+        """SECRET: the state after everything that was committed, by anybody."""
         self.steps.extend(self.ledger.steps(*self.key, after=len(self.steps)))
         try:
-            return self.mechanism.resume(self.steps)
+            return self.measures.resume(self.steps)
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"ledger {self.ledger.where}: the saved state cannot be read ({error!r}). "
@@ -137,7 +152,8 @@ def start(spec: CampaignSpec, ledger: Ledger) -> Running:
     published.check()
     running = take_up(spec, ledger, published)
     if running.opening is not None:
-        BookFolder(spec).check_new()
+        for folder in BookFolder.all_of(spec):
+            folder.check_new()
     return running
 
 
@@ -149,7 +165,7 @@ def take_up(spec: CampaignSpec, ledger: Ledger, published: ReleaseFolder) -> Run
         spec = as_started(spec, record.promise)
         if record.plan.fit is not None:
             check_declared(spec, Fit.from_text(record.plan.fit))
-        planned = plan_mechanism(spec, record.plan)
+        planned = plan_measures(spec, record.plan)
         return Running(spec, ledger, published, planned, None, closed=record.closed)
     check_fit(spec)
     fit = declared_fit(spec)
@@ -200,65 +216,76 @@ def release_slot(
 
         # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
         rows = SlotRows(running, lambda: attributed)
-        with running.mechanism.open_rows(rows) as people:
-            drawn, after = running.mechanism.release(state, people, randomness)
+        drawn, after = running.measures.release(state, rows.of, randomness)
 
     # 6. One transaction: charges, state, noisy outputs; then publish.
-    release = release_of(spec, drawn, fit, made)
-    step = {**after.last_step(), **rows.kept}
+    release = release_of(spec, slot, drawn, fit, made)
+    step = after.last_step(rows.kept)
     text, ours = ledger.commit(release, step, running.opening, after.last_secret)
     published.publish(slot, text)
     if slot == 1:
-        BookFolder(spec).remember()
+        for folder in BookFolder.all_of(spec):
+            folder.remember()
     return Released(text, not ours, read, bad)
 
 
 class SlotRows:
     """The people of the next slot, whose events were attributed. `kept` is what the ledger keeps of
-    them beside the mechanism's state: which new books count."""
+    them beside the state, by measure: which new books count."""
 
     def __init__(self, running: Running, attributed: Callable[[], Attributed]) -> None:
-        self._running, self._attributed = running, attributed
-        self._books: list[Path] = []
-        self.kept: dict[str, Any] = {}
+        self.running, self.attributed = running, attributed
+        self.books: list[Path] = []
+        self.kept: dict[str, dict[str, Any]] = {}
+
+    def of(self, measure: Measure) -> MeasureRows:
+        return MeasureRows(self, measure)
+
+    def discard(self) -> None:
+        """New books that will not count are gone."""
+        for folder in self.books:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class MeasureRows:
+    """The same people, as a measure counts them."""
+
+    rows: SlotRows
+    measure: Measure
 
     def contributions(self) -> AbstractContextManager[Contributions]:
-        return contributed(self._attributed())
+        return contributed(self.rows.attributed(), self.measure)
 
     @contextmanager
     def accounts(self) -> Iterator[Accounts]:
         """New books are on the disk at the end, and gone if anything fails."""
-        folder = BookFolder(self._running.spec)
-        with folder.attempt(self._running.steps) as books:
-            self._books.append(books.new)
-            with accounted(self._attributed(), books) as accounts:
+        rows, running = self.rows, self.rows.running
+        folder = BookFolder(running.spec, self.measure.name)
+        with folder.attempt(running.steps) as books:
+            rows.books.append(books.new)
+            with accounted(rows.attributed(), self.measure, books) as accounts:
                 yield accounts
-            self.kept["books"] = folder.seal(books.new)
-
-    def discard(self) -> None:
-        """New books that will not count are gone."""
-        for folder in self._books:
-            shutil.rmtree(folder, ignore_errors=True)
+            rows.kept[self.measure.name] = {"books": folder.seal(books.new)}
 
 
 def release_of(
     spec: CampaignSpec,
-    drawn: Drawn,
+    slot: int,
+    measured: tuple[Measured, ...],
     fit: Fit | None = None,
     made: tuple[Fit, Charge] | None = None,
 ) -> Release:
     """`fit` attributed the slot; `made` is the one that this release gives out, if any."""
-    starts_at, ends_at = spec.grid.bounds_text(drawn.slot)
-    content = dict(drawn)
-    if made is not None:
-        content |= {"fit": made[0], "charges": (*drawn.charges, ChargeLine.of(made[1]))}
-    if spec.attribution.fit is not None:
-        content["attribution"] = model_at(spec, drawn.slot, fit)[0]
+    starts_at, ends_at = spec.grid.bounds_text(slot)
     return Release(
-        **content,
         scope=spec.campaign.scope,
         campaign=spec.campaign.name,
+        slot=slot,
         starts_at=starts_at,
         ends_at=ends_at,
-        metric=spec.campaign.metric,
+        measures=measured,
+        attribution=None if spec.attribution.fit is None else model_at(spec, slot, fit)[0],
+        fit=None if made is None else made[0],
+        fit_charge=None if made is None else ChargeLine.of(made[1]),
     )

@@ -20,7 +20,7 @@ from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_f
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import State
+from adsbpc.mechanisms import MeasuresState
 from adsbpc.model import CampaignSpec, Release
 from adsbpc.model.rules import cause_of
 
@@ -138,12 +138,12 @@ def _restore_slot(running: Running, text: str, engine: Callable[[], Engine]) -> 
 
 
 def _adopt(
-    running: Running, state: State, release: Release, engine: Callable[[], Engine]
+    running: Running, state: MeasuresState, release: Release, engine: Callable[[], Engine]
 ) -> dict[str, Any]:
     """What the ledger keeps of the state that the slot left: exactly what it was."""
-    mechanism, slot = running.mechanism, release.slot
+    measures, slot = running.measures, release.slot
     carries = release.ledger is not None and release.ledger.commitment is not None
-    if mechanism.adopts_from_rows and not carries:
+    if measures.adopts_from_rows and not carries:
         raise LedgerError(
             f"slot {slot}: its release carries no commitment, as those of an earlier version do "
             f"not, and nothing else shows whether the events are those of then. {_ENDS}"
@@ -155,13 +155,13 @@ def _adopt(
             return attribute(running.spec, engine(), slot, running.fit())
 
         rows = SlotRows(running, attributed)
-        states = mechanism.adopt(state, rows, release)
+        states = measures.adopt(state, rows.of, release)
     if carries:
         states = [each for each in states if running.ledger.committed(release, each.last_secret)]
     if len(states) == 1 and (carries or running.opening is None):
-        return {**states[0].last_step(), **rows.kept}
+        return states[0].last_step(rows.kept)
     rows.discard()
-    if mechanism.adopts_from_rows:
+    if measures.adopts_from_rows:
         raise LedgerError(
             f"the events of slot {slot} are not those that were released. {_ENDS}, or give the "
             "events of then"

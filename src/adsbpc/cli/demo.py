@@ -71,11 +71,12 @@ def _truth(campaign: Campaign) -> dict[str, float]:
     spec = campaign.spec
     engine = open_engine(spec.events.engine, spec.engine_options)
     try:
-        with contributed(attribute(spec, engine, fit=campaign.fit())) as contributions:
+        credits, measure = attribute(spec, engine, fit=campaign.fit()), spec.measures[0]
+        with contributed(credits, measure) as contributions:
             totals = [contributions.totals(slot) for slot in range(1, spec.campaign.slots + 1)]
     finally:
         engine.close()
-    sums = np.sum(totals, axis=0) * spec.unit_value
+    sums = np.sum(totals, axis=0) * measure.unit_value
     return dict(zip(spec.reported_publishers, map(float, sums), strict=True))
 
 
@@ -84,7 +85,8 @@ def _promise(report: Report, released: list[Released]) -> str:
         "The presence of any one person is hidden with (epsilon = "
         f"{rounded_up(report.promise.epsilon)}, delta = {report.promise.delta:g})."
     )
-    bounds = [one.release.bound for one in released if one.release.bound is not None]
+    first = [one.release.measures[0] for one in released]
+    bounds = [each.bound for each in first if each.bound is not None]
     if not bounds:
         return promise
     low, high = min(bounds), max(bounds)

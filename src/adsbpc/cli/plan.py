@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Plan, PlannedFit
+from adsbpc.campaign.plan import ExpectedError
 from adsbpc.cli.console import progress, results
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import BUYS, promise_in_words
@@ -41,22 +42,9 @@ def run(file: Path, bound: float | None, pilot: Path | None, as_json: bool) -> N
     out.print(f"Promise: {promise_in_words(planned.promise)}")
     split = Table("part of the budget", "rho", "buys", title="How the budget is split")
     for part, rho in planned.split.items():
-        split.add_row(part, f"{float(rho):.4g}", BUYS[part])
+        split.add_row(part, f"{float(rho):.4g}", BUYS[part.rpartition(": ")[2]])
     out.print(split)
-    errors = Table(
-        "slot",
-        "query",
-        "standard error",
-        title=f"Expected error for each of {len(planned.publishers)} publishers, "
-        f"{planned.condition}",
-    )
-    step = max(1, -(-len(planned.queries) // _SHOWN))
-    shown = [*planned.queries[:-1:step], planned.queries[-1]]
-    for row in shown:
-        errors.add_row(str(row.slot), row.query, f"{row.standard_error:,.2f}")
-    out.print(errors)
-    if len(shown) < len(planned.queries):
-        out.print(f"{len(shown)} of {len(planned.queries)} queries shown; --json has them all.")
+    _print_errors(planned)
     if planned.rho_for_targets is not None:
         out.print(
             f"The variance targets need rho = {rounded_up(planned.rho_for_targets)} for "
@@ -68,6 +56,28 @@ def run(file: Path, bound: float | None, pilot: Path | None, as_json: bool) -> N
         _print_fit(planned, planned.fit)
     if tried is not None:
         _print_pilot(tried)
+
+
+def _print_errors(planned: Plan) -> None:
+    """The queries of every view, as many of them as people read."""
+    out, views = results(), dict[tuple[str, str], list[ExpectedError]]()
+    for row in planned.queries:
+        views.setdefault((row.measure, row.view), []).append(row)
+    errors = Table(
+        *("measure", "view", "slot", "query", "standard error"),
+        title=f"Expected errors, {planned.condition}",
+    )
+    most, shown = max(2, _SHOWN // len(views)), 0
+    for (measure, view), rows in views.items():
+        step = max(1, -(-len(rows) // most))
+        chosen = [*rows[:-1:step], rows[-1]]
+        shown += len(chosen)
+        for row in chosen:
+            errors.add_row(measure, view, str(row.slot), row.query, f"{row.standard_error:,.2f}")
+        errors.add_section()
+    out.print(errors)
+    if shown < len(planned.queries):
+        out.print(f"{shown} of {len(planned.queries)} figures shown; --json has them all.")
 
 
 def _tried(campaign: Campaign, pilot: Path) -> Pilot:

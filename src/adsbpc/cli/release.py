@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from adsbpc.campaign import Campaign, Released
 from adsbpc.campaign.overview import start_problem
+from adsbpc.campaign.release import rows_of
 from adsbpc.cli.console import counted, named_run, notes, progress, results, stoppable
 from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
@@ -64,8 +66,20 @@ def progress_of_slots(slots: int) -> Iterator[Callable[[Released | None], None]]
 
 
 def as_line(released: Released) -> str:
+    """What machines read of a release: its estimates one by one, and everything that was stored."""
     body = json.loads(released.text)
-    return json.dumps({"slot": body.pop("slot"), "replayed": released.replayed, **body})
+    return json.dumps(
+        {
+            "slot": body.pop("slot"),
+            "replayed": released.replayed,
+            "charges": [asdict(charge) for charge in released.release.charges],
+            "estimates": [
+                {name: row[name] for name in row if name not in ("slot", "replayed")}
+                for row in rows_of(released)
+            ],
+            **{name: body[name] for name in body if name not in ("charges", "estimates")},
+        }
+    )
 
 
 def note_events(done: list[Released]) -> None:

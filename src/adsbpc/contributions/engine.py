@@ -7,7 +7,7 @@ question reads one slot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,29 +21,35 @@ from adsbpc.contributions.interface import (
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model.layout import Layout
-from adsbpc.model.spec import CampaignSpec
+from adsbpc.model.measure import Measure
 
 # Time order of a user's conversions; cells of one conversion follow the layout.
 _TIME_ORDER = "time_us, conversion_number, cell_index"
 
 
-def contributions_sql(spec: CampaignSpec, credits: Relation) -> str:
-    """Credits to weights on the grid, a row per conversion and cell.
+def contributions_sql(measure: Measure, index_columns: Mapping[str, str], credits: Relation) -> str:
+    """Credits to weights on the grid, a row per conversion and cell of a measure. Credits carry
+    their place in the list of each dimension in its index column.
 
     For the metric `value` a conversion at or above the cap weighs 720,720 units and one below it
     proportionally less, rounded down: the same grid, and no weight above a conversion's units.
     """
     weight = "units"
-    if spec.campaign.value_cap is not None:
-        cap = f"CAST({spec.campaign.value_cap!r} AS DOUBLE)"
+    if measure.value_cap is not None:
+        cap = f"CAST({measure.value_cap!r} AS DOUBLE)"
         weight = f"CAST(floor(units * (least(value, {cap}) / {cap})) AS BIGINT)"
+    # Cells are the product of the lists, in their order.
+    cell = "0"
+    for dimension in measure.layout.dimensions:
+        index = index_columns[dimension.name]
+        cell = index if cell == "0" else f"({cell}) * {len(dimension.values)} + {index}"
     return f"""
 SELECT user_id, slot, time_us, conversion_number, cell_index, {weight} AS weight
 FROM (
-  SELECT user_id, slot, time_us, conversion_number, publisher_index AS cell_index, value,
+  SELECT user_id, slot, time_us, conversion_number, {cell} AS cell_index, value,
     CAST(sum(credit_units) AS BIGINT) AS units
   FROM {credits}
-  GROUP BY user_id, slot, time_us, conversion_number, publisher_index, value
+  GROUP BY user_id, slot, time_us, conversion_number, {cell}, value
 ) AS by_cell
 WHERE {weight} > 0"""
 

@@ -1,18 +1,19 @@
 """Personal budgets on an engine: the filter in SQL, with books in Parquet.
 
 The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
-each user and cell of the slot: slot, cell (the user's number times 4096, plus the index of the
-cell), asked, moved. `cut` has what was counted of the users of whom something was cut,
-and what that cost. `users` has a row for everybody so far: number, need, spent, the latter two in
-halves. A release reads the users of the last slot and the rest of all earlier ones, and writes its
-own; whether they count is for the ledger to say.
+each user and cell of the slot: slot, cell (the user's number times 4096, or 32768 where there are
+more cells than that, plus the index of the cell), asked, moved. `cut` has what was counted of the
+users of whom something was cut, and what that cost. `users` has a row for everybody so far: number,
+need, spent, the latter two in halves. A release reads the users of the last slot and the rest of
+all earlier ones, and writes its own; whether they count is for the ledger to say.
 
-Every figure is an integer of at most 128 bits. `privacy.filter` says what is computed.
+Columns of views are sums of cells, and stand in no file. Every figure is an integer of at most 128
+bits. `privacy.filter` says what is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,8 @@ from adsbpc.contributions.filter_sql import (
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
-from adsbpc.model.layout import Layout
-from adsbpc.privacy.filter import LARGEST_CELL, MOST_COLUMNS, PARTS, Terms
+from adsbpc.model.layout import Layout, View
+from adsbpc.privacy.filter import MOST_CELLS, PARTS, Terms, largest_cell
 
 NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
 FILES = (NAMES, CELLS, CUT, USERS)
@@ -61,11 +62,13 @@ class EngineAccounts:
         self._books = books
         self._slot = len(books.earlier) + 1
         check_slot(self._slot, slots)
-        if len(layout) >= MOST_COLUMNS:
+        if len(layout) > MOST_CELLS:
             raise ContributionError(
-                f"{len(layout)} cells: personal budgets take fewer than {MOST_COLUMNS}. "
+                f"{len(layout)} cells: personal budgets take at most {MOST_CELLS}. "
                 'Count small ones under "other", or take mechanism = "adsbpc"'
             )
+        # Numbers of a user's cells; what was cut has one too.
+        self._places = 4096 if len(layout) < 4096 else MOST_CELLS + 1
         # What the steps below have made so far, by its name there.
         self._rows: dict[str, Relation] = {}
         self._opened = False
@@ -98,8 +101,8 @@ class EngineAccounts:
         found = self._engine.rows(
             "totals of what is kept",
             f"""
-SELECT cell % {MOST_COLUMNS} AS place, CAST(sum(kept) AS BIGINT)
-FROM ({self._kept_cells()}) AS kept GROUP BY cell % {MOST_COLUMNS}
+SELECT cell % {self._places} AS place, CAST(sum(kept) AS BIGINT)
+FROM ({self._kept_cells()}) AS kept GROUP BY cell % {self._places}
 UNION ALL
 SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._rows["counted"]}""",
         )
@@ -121,29 +124,14 @@ SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._rows[
             return
         self._read_books()
         self._give_numbers()
-        self._table(
-            "cells",
-            f"""
-WITH cost_with (slot, cost) AS (VALUES {slot_values(costs)}),
-earlier AS (
-  SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
-    sum(wide(past.moved * cost)) AS before
-  FROM {self._rows["past"]} AS past
-  JOIN {self._rows["asked"]} AS now ON now.cell = past.cell
-  JOIN cost_with ON cost_with.slot = past.slot
-  GROUP BY now.cell
-)
-SELECT now.cell, whole_div(now.cell, {MOST_COLUMNS}) AS number, asked,
-  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM {self._rows["asked"]} AS now LEFT JOIN earlier ON earlier.cell = now.cell""",
-        )
+        self._table("columns", "\nUNION ALL\n".join(self._columns(costs)))
         self._table(
             "active",
             f"""
 WITH more AS (
-  SELECT number,
-    sum(2 * wide(asked) * asked_before + {costs[-1]} * wide(asked) * wide(asked)) AS need
-  FROM {self._rows["cells"]} GROUP BY number
+  SELECT number, sum(squared_weight
+    * (2 * wide(asked) * asked_before + {costs[-1]} * wide(asked) * wide(asked))) AS need
+  FROM {self._rows["columns"]} GROUP BY number
 )
 SELECT more.number,
   least(coalesce(before.need, wide(0)) + more.need, {whole(LARGEST_NEED)}) AS need,
@@ -151,6 +139,35 @@ SELECT more.number,
 FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
         )
         self._opened = True
+
+    def _columns(self, costs: Sequence[int]) -> Iterator[str]:
+        """For every view, the columns of those who are in the slot: what they ask for in each, and
+        what earlier slots add to its cost."""
+        for view in self.layout.views:
+            now = str(self._rows["asked"])
+            if view.stride > 1:
+                now = f"""(
+  SELECT {self._column("cell", view)} AS cell, CAST(sum(asked) AS BIGINT) AS asked
+  FROM {now} AS cells GROUP BY {self._column("cell", view)})"""
+            yield f"""
+SELECT now.cell AS place, whole_div(now.cell, {self._places}) AS number, asked,
+  {view.depth} AS depth, CAST({view.weight**2} AS BIGINT) AS squared_weight,
+  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
+FROM {now} AS now LEFT JOIN (
+  SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
+    sum(wide(past.moved * cost)) AS before
+  FROM {self._rows["past"]} AS past
+  JOIN {now} AS now ON now.cell = {self._column("past.cell", view)}
+  JOIN (VALUES {slot_values(costs)}) AS cost_with (slot, cost) ON cost_with.slot = past.slot
+  GROUP BY now.cell
+) AS earlier ON earlier.cell = now.cell"""
+
+    def _column(self, cell: str, view: View) -> str:
+        """The user's column of a view that a cell is in."""
+        if view.stride == 1:
+            return cell
+        within = f"{cell} % {self._places}"
+        return f"({cell} - {within} + whole_div({within}, {view.stride}))"
 
     def _read_books(self) -> None:
         columns = {
@@ -185,7 +202,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
             "asked_by_name",
             f"""
 SELECT number, newcomer, cell_index,
-  CAST(least(sum(weight), {LARGEST_CELL}) AS BIGINT) AS asked
+  CAST(least(sum(weight), {largest_cell(self.layout)}) AS BIGINT) AS asked
 FROM (
   SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, cell_index, weight
   FROM (
@@ -220,10 +237,10 @@ FROM (
         self._table(
             "asked",
             f"""
-SELECT number * {MOST_COLUMNS} + cell_index AS cell, asked
+SELECT number * {self._places} + cell_index AS cell, asked
 FROM {self._rows["asked_by_name"]} WHERE number IS NOT NULL
 UNION ALL
-SELECT names.number * {MOST_COLUMNS} + cell_index AS cell, asked
+SELECT names.number * {self._places} + cell_index AS cell, asked
 FROM {self._rows["asked_by_name"]} AS asked
 JOIN {self._rows["names_new"]} AS names ON names.user_id = asked.newcomer""",
         )
@@ -239,40 +256,69 @@ WHERE active.number IS NULL"""
 
     def _judge(self, terms: Terms, multiplier: int, limit: int) -> None:
         """How many parts of each user's cells fit, and what they cost if all do."""
-        capped = f"wide(least(asked, {terms.cap(multiplier)}) * {multiplier})"
+        cap = terms.cap(multiplier)
+        # Hardly anybody has a cell above the cap, so that columns hold what was asked for.
+        above = "\nUNION ALL\n".join(
+            f"SELECT {view.depth} AS depth, {self._column('cell', view)} AS place,"
+            f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self._rows['asked']}"
+            f" WHERE asked > {cap} GROUP BY {self._column('cell', view)}"
+            for view in self.layout.views
+        )
+        self._table("above", above)
         self._table(
             "judged",
             f"""
-WITH sums AS (
-  SELECT number, {terms.own} * sum({capped} * {capped}) AS square,
-    sum({capped} * before) AS cross_term, max(asked) AS largest
-  FROM {self._rows["cells"]} GROUP BY number
+WITH capped AS (
+  SELECT number, squared_weight, before, excess,
+    wide((asked - coalesce(excess, 0)) * {multiplier}) AS moved
+  FROM {self._rows["columns"]} AS columns LEFT JOIN {self._rows["above"]} AS above
+    ON above.depth = columns.depth AND above.place = columns.place
+),
+sums AS (
+  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square,
+    sum(squared_weight * moved * before) AS cross_term, max(excess) AS excess
+  FROM capped GROUP BY number
 ),
 rooms AS (
-  SELECT sums.number, need, spent, square, cross_term, largest, {whole(limit)} - spent AS room
+  SELECT sums.number, need, spent, square, cross_term, excess, {whole(limit)} - spent AS room
   FROM sums JOIN {self._rows["active"]} AS active ON active.number = sums.number
 )
 SELECT number, need, spent, square + 2 * cross_term AS charge,
-  CASE WHEN largest <= {terms.cap(multiplier)} THEN 0 ELSE 1 END AS is_capped,
+  CASE WHEN excess IS NULL THEN 0 ELSE 1 END AS is_capped,
   {PARTS_THAT_FIT} AS parts
-FROM ({guessed("rooms", "number, need, spent, largest")}) AS guessed""",
+FROM ({guessed("rooms", "number, need, spent, excess")}) AS guessed""",
         )
 
     def _cut_short(self, terms: Terms, multiplier: int) -> None:
-        """Cells of the few users of whom not everything is kept."""
+        """Cells of the few users of whom not everything is kept, and what the rest costs them."""
         self._table(
             "short",
             f"""
-WITH kept AS (
-  SELECT cell, cells.number, asked, before, whole_div(
-    least(asked, {terms.cap(multiplier)}) * parts, {PARTS}) AS kept
-  FROM {self._rows["cells"]} AS cells
-  JOIN {self._rows["judged"]} AS judged ON judged.number = cells.number
-  WHERE parts < {PARTS} OR is_capped = 1
+SELECT cell, judged.number, asked, whole_div(
+  least(asked, {terms.cap(multiplier)}) * parts, {PARTS}) AS kept
+FROM {self._rows["asked"]} AS cells
+JOIN {self._rows["judged"]} AS judged ON judged.number = whole_div(cell, {self._places})
+WHERE parts < {PARTS} OR is_capped = 1""",
+        )
+        kept_of = "\nUNION ALL\n".join(
+            f"SELECT {view.depth} AS depth, {self._column('cell', view)} AS place,"
+            f" wide(CAST(sum(kept) AS BIGINT) * {multiplier}) AS moved"
+            f" FROM {self._rows['short']} GROUP BY {self._column('cell', view)}"
+            for view in self.layout.views
+        )
+        self._table(
+            "charged",
+            f"""
+WITH kept AS ({kept_of}),
+charges AS (
+  SELECT number, sum(squared_weight * moved * (2 * before + {terms.own} * moved)) AS charge
+  FROM kept JOIN {self._rows["columns"]} AS columns
+    ON columns.depth = kept.depth AND columns.place = kept.place
+  GROUP BY number
 )
-SELECT cell, number, asked, kept,
-  wide(kept * {multiplier}) * (2 * before + {terms.own} * wide(kept * {multiplier})) AS charge
-FROM kept""",
+SELECT cut.number, cut, charge FROM (
+  SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut FROM {self._rows["short"]} GROUP BY number
+) AS cut JOIN charges ON charges.number = cut.number""",
         )
 
     def _count_what_was_cut(self, terms: Terms, multiplier: int) -> None:
@@ -281,22 +327,19 @@ FROM kept""",
             "counted",
             f"""
 WITH cost_with (slot, cost) AS (VALUES {slot_values(terms.costs)}),
-charged AS (
-  SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut, sum(charge) AS charge
-  FROM {self._rows["short"]} GROUP BY number
-),
 earlier AS (
   SELECT past.number, sum(wide(past.moved * cost)) AS before,
     sum(wide_of(charge_high, charge_low)) AS spent
   FROM {self._rows["past_cut"]} AS past
-  JOIN charged ON charged.number = past.number
+  JOIN {self._rows["charged"]} AS charged ON charged.number = past.number
   JOIN cost_with ON cost_with.slot = past.slot
   GROUP BY past.number
 ),
 rooms AS (
   SELECT charged.number, charged.charge AS kept_charge, coalesce(before, wide(0)) AS before,
     coalesce(spent, wide(0)) AS spent, least(cut, {terms.cap(multiplier)}) AS capped
-  FROM charged LEFT JOIN earlier ON earlier.number = charged.number
+  FROM {self._rows["charged"]} AS charged
+  LEFT JOIN earlier ON earlier.number = charged.number
 ),
 sums AS (
   SELECT number, kept_charge, spent, before, capped,
@@ -320,8 +363,9 @@ FROM counted""",
         return f"""
 SELECT cell, asked, kept FROM {self._rows["short"]}
 UNION ALL
-SELECT cell, asked, asked AS kept FROM {self._rows["cells"]} AS cells
-LEFT JOIN {self._rows["counted"]} AS counted ON counted.number = cells.number
+SELECT cell, asked, asked AS kept FROM {self._rows["asked"]} AS cells
+LEFT JOIN {self._rows["counted"]} AS counted
+  ON counted.number = whole_div(cells.cell, {self._places})
 WHERE counted.number IS NULL"""
 
     def _check(self, terms: Terms) -> None:

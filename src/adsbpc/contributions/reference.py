@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from adsbpc.contributions.interface import LARGEST_NEED
 from adsbpc.model.layout import Layout
-from adsbpc.privacy.filter import LARGEST_CELL, Account, Terms, admit
+from adsbpc.privacy.filter import Account, Terms, admit, largest_cell, square_and_cross
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,24 @@ class ReferenceAccounts:
     def _open(self, costs: Sequence[int]) -> None:
         if len(costs) == self._slot:
             return
-        self._slot = len(costs)
+        self._slot, most = len(costs), largest_cell(self.layout)
         for row in self._rows:
             if row.slot == self._slot and row.weight > 0:
                 asked, place = self.users[row.user].asked, (row.slot, row.cell)
-                asked[place] = min(asked.get(place, 0) + row.weight, LARGEST_CELL)
+                asked[place] = min(asked.get(place, 0) + row.weight, most)
         for user in self.users.values():
-            for (slot, cell), weight in user.asked.items():
-                if slot == self._slot:
-                    before = sum(
-                        costs[s - 1] * user.asked.get((s, cell), 0) for s in range(1, slot)
-                    )
-                    user.need += 2 * weight * before + costs[-1] * weight**2
-            user.need = min(user.need, LARGEST_NEED)
+            user.need = min(user.need + self._more(user, costs), LARGEST_NEED)
+
+    def _more(self, user: _User, costs: Sequence[int]) -> int:
+        """What the slot adds to what everything that was asked for would cost."""
+        now, before = dict[int, int](), dict[int, int]()
+        for (slot, cell), weight in user.asked.items():
+            if slot == self._slot:
+                now[cell] = weight
+            else:
+                before[cell] = before.get(cell, 0) + costs[slot - 1] * weight
+        square, cross = square_and_cross(before, now, self.layout.views, costs[-1])
+        return square + 2 * cross
 
     def needs(self, costs: Sequence[int], edges: Sequence[int]) -> list[int]:
         self._open(costs)
@@ -113,6 +118,6 @@ class ReferenceAccounts:
         totals = [0] * (len(self.layout) + 1)
         for user in self.users.values():
             mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
-            for column, weight in admit(user.account, mine, len(self.layout), terms).items():
+            for column, weight in admit(user.account, mine, self.layout, terms).items():
                 totals[column] += weight
         return totals

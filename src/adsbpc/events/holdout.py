@@ -19,7 +19,7 @@ def _user_field(spec: CampaignSpec, engine: Engine, source: Source) -> MappedFie
     fields = tuple(field for field in IMPRESSION_FIELDS if field.name == "user_id")
     return map_fields(
         fields, spec.events.impression_columns.model_dump(), frozenset(),
-        source.describe(engine), "impression_columns", all_text=source.is_csv,
+        source.describe(engine), "events.impression_columns", all_text=source.is_csv,
     )["user_id"]  # fmt: skip
 
 

@@ -148,10 +148,10 @@ def _holder(schemas: list[Schema], name: str) -> str:
 def _missing(schema: Schema, name: str, field: Field, section: str, taken: set[str]) -> SourceError:
     # A column that holds another field is not meant.
     to_do = (
-        f"Add the column, or map it in the campaign file: [events.{section}] {field.name} = ..."
+        f"Add the column, or map it in the campaign file: [{section}] {field.name} = ..."
         f".{did_you_mean(name, schema.columns.keys() - taken)}"
     )
-    if field.name == "kind" and section == "impression_columns":
+    if field.name == "kind" and section == "events.impression_columns":
         to_do += ' If all impressions are of one kind, set [events] impression_kind = "click".'
     return SourceError(
         f"{schema.where}, column {name!r}",

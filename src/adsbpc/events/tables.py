@@ -5,6 +5,9 @@
     publishers   publisher_number, publisher_id, publisher_index
     quarantine   bad rows, with a reason
 
+Dimensions add a column each, with the place in their list: those of conversions to the first table,
+those of impressions to publishers, where a publisher then has a number for each place.
+
 They hold good rows of the campaign's advertiser only. Of a user with very many conversions in a
 slot, the first `max_conversions` are there. `touch_order` sorts a user's impressions by time and,
 at one instant, by publisher id: it decides every tie, on every engine, and
@@ -28,6 +31,8 @@ from adsbpc.events.schema import (
     CONVERSION_FIELDS,
     EARLIEST_US,
     IMPRESSION_FIELDS,
+    Field,
+    FieldKind,
     MappedField,
     Reason,
     map_fields,
@@ -52,6 +57,7 @@ _CONVERSION_COLUMNS = (
     "user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us"
 )
 _LARGEST_ORDER = 2**63 - 1
+_DIMENSION = Field("column", FieldKind.IDENTIFIER)
 
 
 # Before every moment that a row may have, in any zone, and still one that nanoseconds can tell.
@@ -93,6 +99,8 @@ class EventTables:
     checked: Mapping[str, Relation]
     publisher_count: int
     text_users: bool
+    conversion_dimensions: tuple[str, ...] = ()
+    impression_dimensions: tuple[str, ...] = ()
 
     def quarantined(self) -> dict[tuple[str, str], int]:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
@@ -159,9 +167,10 @@ def read_events(
         kept=slot is not None and "event_id" in conversions.fields,
     )  # fmt: skip
     # The first to arrive is kept, so that a repeat can never displace what was released.
+    further = conversions.further_columns
     checked = _without_repeats(
-        engine, conversions, parsed, _CONVERSION_COLUMNS, "",
-        "arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1)",
+        engine, conversions, parsed, _CONVERSION_COLUMNS + further, "",
+        f"arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1){further}",
     )  # fmt: skip
     read_conversions = _rows(
         engine, "conversions_read",
@@ -171,8 +180,9 @@ def read_events(
 
     parsed = Relation.of(impressions_checked(impressions, spec, window(impressions, first_moment)))
     checked = _without_repeats(
-        engine, impressions, parsed, _IMPRESSION_COLUMNS, "publisher_id", "time_us, kind"
-    )
+        engine, impressions, parsed, _IMPRESSION_COLUMNS + impressions.further_columns,
+        "publisher_id", f"time_us, kind{impressions.further_columns}",
+    )  # fmt: skip
     in_reach = _in_reach(spec, starts_at - lateness, ends_at)
     reachable = Relation.of(_good_or_bad(checked, in_reach))
     if slot is not None:
@@ -181,20 +191,24 @@ def read_events(
         engine, "impressions_read", _good_or_bad(checked, in_reach), kept=slot is not None
     )
 
-    publishers = engine.table("publishers", _publishers(spec, read_impressions))
+    publishers = engine.table("publishers", _publishers(spec, read_impressions, impressions))
     ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
     order = _touch_order((first_moment, ends_at), publisher_count)
     return EventTables(
         engine,
         engine.table(
-            "conversions", _conversions(spec, slots, read_conversions), row_key="conversion_key"
+            "conversions",
+            _conversions(spec, slots, read_conversions, further),
+            row_key="conversion_key",
         ),
-        Relation.of(_impressions(read_impressions, publishers, order)),
+        Relation.of(_impressions(read_impressions, publishers, impressions, order)),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
         {"impressions": reachable, "conversions": read_conversions},
         publisher_count,
         conversions.text_users,
+        tuple(conversions.dimensions),
+        tuple(impressions.dimensions),
     )
 
 
@@ -212,13 +226,13 @@ def source_files(spec: CampaignSpec) -> set[Path]:
 
 def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
     events = spec.events
-    counts_value = spec.campaign.metric == "value"
+    counts_value = spec.counts_value
     impression_fields = tuple(
         f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
     )
     # What stands in a column that nothing is counted of does not matter.
     conversion_fields = tuple(f for f in CONVERSION_FIELDS if f.name != "value" or counts_value)
-    opened: list[tuple[Relation, Source, dict[str, MappedField]]] = []
+    opened: list[tuple[Relation, Source, dict[str, MappedField], dict[str, tuple[str, ...]]]] = []
     for name, location, fields, columns in (
         ("impressions", events.impressions, impression_fields, events.impression_columns),
         ("conversions", events.conversions, conversion_fields, events.conversion_columns),
@@ -228,18 +242,27 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
         asked_for = columns.model_fields_set | ({"value"} if counts_value else set())
         mapped = map_fields(
             fields, columns.model_dump(), frozenset(asked_for), schemas,
-            f"{name.removesuffix('s')}_columns", all_text=source.is_csv,
+            f"events.{name.removesuffix('s')}_columns", all_text=source.is_csv,
         )  # fmt: skip
-        columns_read = [field.column for field in mapped.values()]
-        opened.append((source.open(engine, f"{name}_source", columns_read), source, mapped))
+        lists: dict[str, tuple[str, ...]] = {}
+        for dimension, section in spec.dimensions.items():
+            if f"{section.of}s" == name:
+                index = spec.index_columns[dimension]
+                mapped[index] = map_fields(
+                    (_DIMENSION,), {"column": section.column}, frozenset(), schemas,
+                    f"dimensions.{dimension}", all_text=source.is_csv,
+                )["column"]  # fmt: skip
+                lists[index] = section.values
+        columns_read = list(dict.fromkeys(field.column for field in mapped.values()))
+        opened.append((source.open(engine, f"{name}_source", columns_read), source, mapped, lists))
     # Users keep integer ids only if both sides have them; otherwise both are compared as text.
-    text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for *_, mapped in opened)
+    text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for _, _, mapped, _ in opened)
     readings = []
-    for rows, source, mapped in opened:
+    for rows, source, mapped, lists in opened:
         reading = SourceReading(
             rows, mapped, text_users, events.csv if source.is_csv else None, events.timestamps,
             ClockFormat(events.timestamp_format) if events.timestamp_format else None,
-            _offsets(spec),
+            _offsets(spec), lists,
         )  # fmt: skip
         for field in ("timestamp", "arrived_at"):
             if field in mapped:
@@ -311,19 +334,22 @@ SELECT 'conversions' AS source, reason, CAST(user_id AS STRING) AS user_id, adve
 FROM {conversions} WHERE reason IS NOT NULL"""
 
 
-def _publishers(spec: CampaignSpec, impressions: Relation) -> str:
+def _publishers(spec: CampaignSpec, impressions: Relation, reading: SourceReading) -> str:
+    further = reading.further_columns
+    by_place = "".join(f", seen.{name}" for name in reading.dimensions)
     listed = ", ".join(
         f"({quote_text(publisher)}, {index})"
         for index, publisher in enumerate(spec.campaign.publishers)
     )
     return f"""
 WITH seen AS (
-  SELECT DISTINCT publisher_id FROM {impressions} WHERE reason IS NULL
+  SELECT DISTINCT publisher_id{further} FROM {impressions} WHERE reason IS NULL
 ),
 listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
 SELECT
-  CAST(row_number() OVER (ORDER BY seen.publisher_id) - 1 AS BIGINT) AS publisher_number,
-  seen.publisher_id,
+  CAST(row_number() OVER (ORDER BY seen.publisher_id{by_place}) - 1 AS BIGINT)
+    AS publisher_number,
+  seen.publisher_id{by_place},
   CAST(coalesce(listed.publisher_index, {len(spec.campaign.publishers)}) AS INT)
     AS publisher_index
 FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
@@ -335,7 +361,8 @@ def _touch_order(window: Window, publisher_count: int) -> str:
     return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
 
 
-def _impressions(read: Relation, publishers: Relation, order: str) -> str:
+def _impressions(read: Relation, publishers: Relation, reading: SourceReading, order: str) -> str:
+    in_place = "".join(f" AND publishers.{name} = checked.{name}" for name in reading.dimensions)
     return f"""
 SELECT
   checked.user_id,
@@ -344,11 +371,11 @@ SELECT
   publishers.publisher_number,
   {order} AS touch_order
 FROM {read} AS checked
-JOIN {publishers} AS publishers ON publishers.publisher_id = checked.publisher_id
+JOIN {publishers} AS publishers ON publishers.publisher_id = checked.publisher_id{in_place}
 WHERE checked.reason IS NULL"""
 
 
-def _conversions(spec: CampaignSpec, slots: range, read: Relation) -> str:
+def _conversions(spec: CampaignSpec, slots: range, read: Relation, further: str) -> str:
     return f"""
 WITH placed AS (
   SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
@@ -357,7 +384,7 @@ WITH placed AS (
 numbered AS (
   SELECT placed.*, row_number() OVER (
       PARTITION BY user_id, slot
-      ORDER BY time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -1)
+      ORDER BY time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -1){further}
     ) AS conversion_number
   FROM placed WHERE slot >= {slots.start} AND slot < {slots.stop}
 )
@@ -368,7 +395,7 @@ SELECT
     AS conversion_id,
   CAST(slot AS INT) AS slot,
   time_us,
-  value
+  value{further}
 FROM numbered
 WHERE conversion_number
   <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""

@@ -5,6 +5,7 @@ A row's reason depends on that row and on other rows of the same user, never on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adsbpc.engines import UNREADABLE, ColumnKind, Relation, quote_name, quote_text
@@ -39,7 +40,8 @@ _LARGEST_VALUE = f"{LARGEST_VALUE:g}".replace("+", "")
 @dataclass(frozen=True)
 class SourceReading:
     """One opened source, and how the campaign file says that it is written: `csv` of CSV files,
-    `form` and `clock` of moments, `offsets` of the zone that those without one are of."""
+    `form` and `clock` of moments, `offsets` of the zone that those without one are of, `dimensions`
+    the lists of values by the field that has them."""
 
     rows: Relation
     fields: dict[str, MappedField]
@@ -48,6 +50,12 @@ class SourceReading:
     form: str
     clock: ClockFormat | None
     offsets: tuple[ZoneOffset, ...]
+    dimensions: Mapping[str, tuple[str, ...]]
+
+    @property
+    def further_columns(self) -> str:
+        """Of dimensions, after the others."""
+        return "".join(f", {name}" for name in self.dimensions)
 
     def column(self, field: str) -> str:
         return quote_name(self.fields[field].column)
@@ -75,6 +83,14 @@ class SourceReading:
         return (
             f"CASE WHEN {text} IS NULL THEN NULL WHEN {readable} THEN TRY_CAST({number} AS DOUBLE)"
             " ELSE CAST('NaN' AS DOUBLE) END"
+        )
+
+    def places(self) -> str:
+        """Columns with the place of a row in the list of each dimension, the last one for all that
+        is not listed."""
+        return "".join(
+            f"\n      CASE {self.text(name)} {_branches(values)} ELSE {len(values)} END AS {name},"
+            for name, values in self.dimensions.items()
         )
 
     def moment_columns(self, field: str) -> str:
@@ -117,6 +133,10 @@ class SourceReading:
         return self.fields[field].kind is ColumnKind.TEXT
 
 
+def _branches(values: tuple[str, ...]) -> str:
+    return " ".join(f"WHEN {quote_text(value)} THEN {k}" for k, value in enumerate(values))
+
+
 def _broken_text(fields: tuple[Field, ...]) -> str:
     """Whether one of these holds bytes that are no text."""
     return " OR ".join(f"NOT is_text({field.name})" for field in fields if field.is_text)
@@ -146,7 +166,8 @@ def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
     )
     return f"""
 SELECT
-  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text, time_us,
+  user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text,
+  time_us{reading.further_columns},
   {reasons}
 FROM (
   SELECT
@@ -158,7 +179,7 @@ FROM (
       {reading.text("publisher_id")} AS publisher_id,
       {reading.text("advertiser_id")} AS advertiser_id,
       {kind_column} AS kind,
-      {reading.text("event_id")} AS event_id,
+      {reading.text("event_id")} AS event_id,{reading.places()}
       {reading.moment_text("timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,
       {reading.moment_columns("timestamp")}
@@ -197,7 +218,8 @@ def conversions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
     )
     return f"""
 SELECT
-  user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us,
+  user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us,
+  arrived_us{reading.further_columns},
   {reasons}
 FROM (
   SELECT
@@ -210,7 +232,7 @@ FROM (
       {reading.text("advertiser_id")} AS advertiser_id,
       {reading.text("kind")} AS kind,
       {reading.value()} AS value,
-      {reading.text("event_id")} AS event_id,
+      {reading.text("event_id")} AS event_id,{reading.places()}
       {reading.moment_text("timestamp")} AS timestamp_text,
       {quote_name(UNREADABLE)} AS unreadable,{arrival_columns}
       {reading.moment_columns("timestamp")}

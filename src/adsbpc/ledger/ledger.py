@@ -185,10 +185,12 @@ class Ledger:
     ) -> tuple[str, bool]:
         """`text_of` is asked when everything that comes before the release is there."""
         scope, campaign, slot = release.scope, release.campaign, release.slot
-        if release.randomness != _TRUSTED_RANDOMNESS:
+        sources = {each.randomness for each in release.measures}
+        if sources != {_TRUSTED_RANDOMNESS}:
             raise LedgerError(
                 f"slot {slot} of campaign {campaign!r}: its noise came from "
-                f"{release.randomness!r}, which hides nobody. Release with SecureRandomness"
+                f"{', '.join(map(repr, sorted(sources)))}, which hides nobody. Release with "
+                "SecureRandomness"
             )
         self._database.bring_up_to_date()
         with self._database.writing(scope) as connection:

@@ -102,12 +102,7 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
     if found is None:
         return None
     body = content_of(found)
-    plan = StoredPlan(
-        tuple(body.get("slot_pico_rho", ())),
-        tuple(tuple(row) for row in body.get("strategy", ())),
-        body.get("start"),
-        body.get("fit"),
-    )
+    plan = StoredPlan.from_object(body)
     returned = returned_by(connection, scope, campaign)
     reserved = found.pico_rho - (returned or 0)
     return CampaignRecord(reserved, body.get("promise", {}), plan, returned is not None)

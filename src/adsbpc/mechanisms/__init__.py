@@ -13,21 +13,23 @@ if TYPE_CHECKING:
         promise_with,
         scope_limit_of,
     )
-    from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question, Rows, State
+    from adsbpc.mechanisms.interface import Mechanism, Question, Rows, State
+    from adsbpc.mechanisms.measures import Measures, MeasuresState, step_of
     from adsbpc.mechanisms.personal_budget import PersonalBudget
     from adsbpc.mechanisms.personal_planning import plan_personal
     from adsbpc.mechanisms.personal_state import PersonalState
     from adsbpc.mechanisms.planning import (
         plan_adsbpc,
-        plan_mechanism,
+        plan_measures,
         rho_for_targets,
         split_of,
     )
 
 __all__ = [
-    "FIT_PART",
     "AdsBPC",
     "BoundedState",
+    "Measures",
+    "MeasuresState",
     "Mechanism",
     "PersonalBudget",
     "PersonalState",
@@ -37,13 +39,14 @@ __all__ = [
     "fit_rho",
     "guarantee_of",
     "plan_adsbpc",
-    "plan_mechanism",
+    "plan_measures",
     "plan_personal",
     "privacy_of",
     "promise_with",
     "rho_for_targets",
     "scope_limit_of",
     "split_of",
+    "step_of",
 ]
 
 __getattr__ = lazy_front(__name__)

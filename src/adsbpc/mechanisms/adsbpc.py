@@ -23,19 +23,20 @@ from adsbpc.mechanisms.bounds import Past, Tracker, units
 from adsbpc.mechanisms.interface import (
     Limit,
     Rows,
+    answered,
     check_next,
     check_released_by,
-    own_charges,
+    layout_parts,
+    margins_of,
     spent_with,
 )
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import ChargeLine, Drawn, Estimate, Release
+from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.privacy import Randomness, noisy_totals, source_of, totals_squared
-from adsbpc.workloads import VarianceTargets, Workload, per_slot, prefix_sums
-from adsbpc.workloads.queries import Reals
+from adsbpc.workloads import Margins, VarianceTargets, Workload, per_slot, prefix_sums
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class AdsBPC:
             "rho": str(self.guarantee.rho),
             "adjacency": self.guarantee.adjacency.value,
             "scope": self.guarantee.scope,
-            "publishers": self.layout.cells,
+            **layout_parts(self.layout),
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "bounds": [tracker.name, *map(str, tracker.budgets)] if tracker.budgets else None,
             "fixed_bound": tracker.fixed,
@@ -131,16 +132,21 @@ class AdsBPC:
     def limit(self) -> Limit:
         return Limit(self.tracker.name, self.tracker.fixed, 1)
 
+    @cached_property
+    def margins(self) -> Margins:
+        return margins_of(self.layout)
+
     def condition(self, limit: float) -> str:
         return f"when one user counts for at most {limit:g} conversions a slot"
 
     def _sensitivity(self, bound: float) -> float:
         """Of a slot's totals, squared, in the metric."""
-        factor = totals_squared(self.guarantee.adjacency, len(self.layout), int(bound))
+        factor = totals_squared(self.guarantee.adjacency, self.layout, int(bound))
         return factor * (self.unit_value * UNITS_PER_CONVERSION) ** 2
 
-    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
+    def expected_errors(self, limit: float, depth: int) -> list[tuple[int, str, float]]:
         variances = self._sensitivity(limit) / (2 * np.array([float(rho) for rho in self.slot_rho]))
+        variances *= self.margins.view_variance(depth)
         return [
             (int(slot), name, float(error))
             for workload in self.workloads
@@ -150,7 +156,8 @@ class AdsBPC:
         ]
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
-        return targets.budget_for(self.workloads[0], 1.0).rho * self._sensitivity(limit)
+        finest = self.margins.view_variance(len(self.layout.dimensions))
+        return targets.budget_for(self.workloads[0], 1.0).rho * self._sensitivity(limit) * finest
 
     def resume(self, steps: Sequence[Mapping[str, Any]]) -> BoundedState:
         return BoundedState.from_steps(steps)
@@ -164,50 +171,65 @@ class AdsBPC:
         """Release the next slot: bound, cap, noise, answers."""
         slot = state.next_slot
         check_next(self, slot, state.plan, contributions.layout)
-        past = Past(state.bounds, state.histograms, _concentration(state), state.secret)
+        past = Past(state.bounds, state.histograms, self._concentration(state), state.secret)
         bound, histogram, secret, charges = self.tracker.next_bound(
             slot, past, contributions, randomness
         )
         totals = contributions.totals(slot, units(bound))
         noisy = noisy_totals(
-            totals, units(bound), self.slot_rho[slot - 1], self.guarantee.adjacency, randomness
+            totals,
+            self.layout,
+            units(bound),
+            self.slot_rho[slot - 1],
+            self.guarantee.adjacency,
+            randomness,
         )
         charges.append(Charge.for_cost("measurement", noisy.cost))
         spent = spent_with(self, slot, state.spent, charges)
         noised = [int(value) for value in noisy.values]
         state = self._after(state, spent, bound, noised, noisy.scale, histogram, secret)
         values = np.array(state.values, dtype=np.float64) * self.unit_value
-        variances = np.zeros(self.slots)
+        cells, variances = self.margins.estimates(values), np.zeros(self.slots)
         variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
+
+        def due(workload: Workload) -> tuple[Answers, ...]:
+            of_columns = workload.variances(variances)
+            return answered(
+                self.layout,
+                workload,
+                cells,
+                lambda depth: np.sqrt(of_columns * self.margins.view_variance(depth)),
+            )
+
         drawn = Drawn(
             slot=slot,
             mechanism=self.name,
+            dimensions=self.layout.dimensions,
+            weights=self.layout.weights,
             bound=bound,
             histogram=tuple(histogram),
             values=tuple(state.values[-1]),
             scale=noisy.scale,
             randomness=source_of(randomness),
             charges=tuple(map(ChargeLine.of, charges)),
-            estimates=tuple(
-                each for work in self.workloads for each in self._due(work, values, variances)
-            ),
-            slot_totals=self._due(per_slot(self.slots), values, variances),
-            running_totals=self._due(prefix_sums(self.slots), values, variances),
+            answers=tuple(each for workload in self.workloads for each in due(workload)),
+            slot_totals=due(per_slot(self.slots)),
+            running_totals=due(prefix_sums(self.slots)),
         )
         return drawn, state
 
-    def adopt(self, state: BoundedState, _rows: Rows, release: Release) -> list[BoundedState]:
+    def adopt(self, state: BoundedState, _rows: Rows, released: Measured) -> list[BoundedState]:
         """Looks at nobody. The states differ in what is secret only."""
         slot = state.next_slot
         check_next(self, slot, state.plan, self.layout)
-        check_released_by(self, release)
-        assert release.bound is not None
-        spent = spent_with(self, slot, state.spent, own_charges(release))
-        values, histogram = list(release.values), list(release.histogram)
+        check_released_by(self, released)
+        assert released.bound is not None
+        spent = spent_with(self, slot, state.spent, released.charges)
+        values, histogram = list(released.values), list(released.histogram)
         return [
-            self._after(state, spent, release.bound, values, release.scale, histogram, secret)
+            self._after(state, spent, released.bound, values, released.scale, histogram, secret)
             for secret in self.tracker.secrets_after(
-                slot, state.bounds, state.secret, release.bound
+                slot, state.bounds, state.secret, released.bound
             )
         ]
 
@@ -231,29 +253,11 @@ class AdsBPC:
             secret,
         )
 
-    def _due(self, workload: Workload, values: Reals, variances: Reals) -> tuple[Estimate, ...]:
-        """Answers to every query that is due at the last slot of `values`, with exact variances."""
-        due = np.flatnonzero(workload.slots == len(values))
-        if not due.size:
-            return ()
-        answered, spread = workload.answers(values), np.sqrt(workload.variances(variances))
-        return tuple(
-            Estimate(
-                cell,
-                workload.names[row],
-                float(answered[row, column]),
-                float(spread[row]),
-                workload.span(row),
-            )
-            for row in map(int, due)
-            for column, cell in enumerate(self.layout.cells)
-        )
-
-
-def _concentration(state: BoundedState) -> float:
-    """Sum of squared shares of cells in what was released so far; 1 before anything was."""
-    if not state.values:
-        return 1.0
-    totals = np.maximum(np.array(state.values, dtype=np.float64).sum(axis=0), 0)
-    total = float(totals.sum())
-    return 1.0 if total == 0 else float(((totals / total) ** 2).sum())
+    def _concentration(self, state: BoundedState) -> float:
+        """Sum of squared shares of cells in what was released so far; 1 before anything was."""
+        if not state.values:
+            return 1.0
+        columns = np.array(state.values, dtype=np.float64).sum(axis=0)
+        totals = np.maximum(self.margins.estimates(columns), 0)
+        total = float(totals.sum())
+        return 1.0 if total == 0 else float(((totals / total) ** 2).sum())

@@ -103,15 +103,26 @@ class _Tail:
 
 
 @dataclass(frozen=True)
+class Level:
+    """A view as allowances see it: sums of `stride` cells each, which have `share` of what a
+    conversion costs; `variance` is that of an estimated sum, beside that of a row of their own."""
+
+    columns: int
+    stride: int
+    share: float
+    variance: float
+
+
+@dataclass(frozen=True)
 class Forecast:
     """Chooses allowances. `noise` is the matrix N with c^T N c = the weighted sum of variances of
-    answers for one cell under allowances c; `spans` is sum_j weight_j^2 (share of the slots
+    answers for one column under allowances c; `spans` is sum_j weight_j^2 (share of the slots
     that query j covers)^2; `own` and `recurring` are the mean cost of a slot, and of a pair of
     slots, of one conversion each; `heavy_user` is the public guess of conversions, if there is one.
     """
 
     slots: int
-    cells: int
+    levels: tuple[Level, ...]
     noise: Reals
     spans: float
     own: float
@@ -123,14 +134,19 @@ class Forecast:
         """The allowance before anything is seen."""
         return self.fitting(self.heavy_user or _HEAVY_USER)
 
+    @property
+    def _crowding(self) -> float:
+        """How often two conversions of a person meet in a column, if all columns are alike."""
+        return sum(level.share / level.columns for level in self.levels)
+
     def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:
         """The allowance of the next slot. `past` has those of earlier slots, and `released` what
         was released of them, a row a slot and a column a cell, in conversions."""
-        concentration = self._concentration(released)
+        concentrations = self._concentrations(released)
         major = [look for look in looks if look.major]
-        chosen = self._weigh(major, past, concentration, strict=False) or 0.0
+        chosen = self._weigh(major, past, concentrations, strict=False) or 0.0
         if looks and not looks[-1].major:
-            alarmed = self._weigh([*major, looks[-1]], past, concentration, strict=True)
+            alarmed = self._weigh([*major, looks[-1]], past, concentrations, strict=True)
             if alarmed is not None and alarmed > _ALARM * chosen:
                 chosen = alarmed
         return max(self.fitting(self._heavy_user(major, released)), chosen)
@@ -138,7 +154,7 @@ class Forecast:
     def fitting(self, conversions: float) -> float:
         """The norm of somebody with so many conversions."""
         spread_out = _SPREAD_OUT * self.own * conversions
-        loyal = _LOYAL * self.recurring * conversions**2 / self.cells
+        loyal = _LOYAL * self.recurring * conversions**2 * self._crowding
         return sqrt(spread_out + loyal)
 
     def _heavy_user(self, looks: Sequence[Look], released: Reals) -> float:
@@ -152,19 +168,19 @@ class Forecast:
             return _HEAVY_USER
         newest, pace = tails[-1], max(0.0, float(before.sum()) / len(before))
         hidden = _SEEN * newest.deviation / float(newest.above[0])
-        uneven = self._unevenness(newest, pace, self._concentration(before))
+        uneven = self._unevenness(newest, pace, self._concentrations(before))
         unlike = (uneven - _ALIKE) / (_UNLIKE - _ALIKE)
         share = min(1.0, hidden / _HIDDEN_PART) ** 3 * min(max(unlike, 0.0), 1.0)
         guess = _TIMES_THE_MEAN * share * pace * self.slots / self._people(tails)
         return guess if guess > _CLEARLY_MORE * _HEAVY_USER else _HEAVY_USER
 
-    def _unevenness(self, tail: _Tail, pace: float, concentration: float) -> float:
+    def _unevenness(self, tail: _Tail, pace: float, concentrations: Sequence[float]) -> float:
         """How many times as much the most active people who can be seen have, beside the middle, as
         they would if all were alike and chance alone made the difference."""
         seen = float(tail.above[0])
         count = min(max(_RESOLVED * tail.deviation, float(tail.above[-1])), seen / 4)
         norms = np.array([tail.norm_at(count), tail.norm_at(seen / 2)])
-        top, middle = self._conversions(norms, concentration)
+        top, middle = self._conversions(norms, concentrations)
         mean = _mean_of_all(pace * tail.slot / seen)
         by_chance = _poisson_at(mean, count / seen) / _poisson_at(mean, 0.5)
         return float(top / middle / by_chance)
@@ -178,13 +194,24 @@ class Forecast:
             growth = min(1.0, log2(times) / log2(newest.slot / first.slot))
         return float(newest.above[0] * (self.slots / newest.slot) ** (_FEWER_ARE_NEW * growth))
 
-    def _concentration(self, released: Reals) -> float:
-        """The sum of squared shares of cells; what is usual before anything was released."""
+    def _concentrations(self, released: Reals) -> list[float]:
+        """The sum of squared shares of columns, for every level; what is usual before anything was
+        released."""
         totals = np.maximum(released.sum(axis=0), 0)
-        return float(((totals / totals.sum()) ** 2).sum()) if totals.any() else self.cells**-0.7
+        if not totals.any():
+            return [level.columns**-0.7 for level in self.levels]
+        shares = totals / totals.sum()
+        return [
+            float((shares.reshape(level.columns, level.stride).sum(axis=1) ** 2).sum())
+            for level in self.levels
+        ]
 
     def _weigh(
-        self, looks: Sequence[Look], past: Sequence[float], concentration: float, strict: bool
+        self,
+        looks: Sequence[Look],
+        past: Sequence[float],
+        concentrations: Sequence[float],
+        strict: bool,
     ) -> float | None:
         """The allowance with the least expected error, None if the looks show nothing."""
         tails = [
@@ -200,12 +227,18 @@ class Forecast:
         squared_cut = np.zeros_like(allowances)
         for exponent, weight in exponents:
             finally_ = self._conversions(
-                norms * (self.slots / tails[-1].slot) ** exponent, concentration
+                norms * (self.slots / tails[-1].slot) ** exponent, concentrations
             )
-            kept = self._conversions(allowances, concentration)
+            kept = self._conversions(allowances, concentrations)
             cut = np.maximum(finally_[None, :] - kept[:, None], 0) @ counts
             squared_cut += weight * cut**2
-        bias = concentration / self.cells * self.spans * squared_cut
+        # What is cut is missing from columns in proportion to what they have, and counts beside
+        # the noise that they have anyway.
+        felt = sum(
+            level.share * concentration / (level.columns * level.variance)
+            for level, concentration in zip(self.levels, concentrations, strict=True)
+        )
+        bias = felt * self.spans * squared_cut
         return float(allowances[np.argmin(bias + self._variance(allowances, past))])
 
     def _variance(self, allowances: Reals, past: Sequence[float]) -> Reals:
@@ -217,10 +250,13 @@ class Forecast:
         rest = float(self.noise[t:, t:].sum())
         return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
-    def _conversions(self, norms: Reals, concentration: float) -> Reals:
-        """Conversions of a user with this norm, whose cells repeat as they do overall:
+    def _conversions(self, norms: Reals, concentrations: Sequence[float]) -> Reals:
+        """Conversions of a user with this norm, whose columns repeat as they do overall:
         own w + recurring h w^2 = norm^2."""
-        repeated = max(concentration, 1 / self.cells) * self.recurring
+        repeated = self.recurring * sum(
+            level.share * max(concentration, 1 / level.columns)
+            for level, concentration in zip(self.levels, concentrations, strict=True)
+        )
         if repeated < 1e-9:
             return np.asarray(norms**2 / self.own)
         root = np.sqrt(self.own**2 + 4 * repeated * norms**2)
@@ -231,7 +267,7 @@ class Forecast:
         in proportion to how much they can tell, and that of loyal people if looks speak for it."""
         loyal_growth = self._loyal_growth()
         alone = loyal_growth - _LESS_IF_ONE_PUBLISHER
-        growth = _GROWTH + max(0.0, alone - _GROWTH) / sqrt(self.cells)
+        growth = _GROWTH + max(0.0, alone - _GROWTH) * sqrt(self._crowding)
         variance = _GROWTH_SPREAD**2
         odds = _LOYAL_CHANCE / (1 - _LOYAL_CHANCE) if len(tails) > 1 else 0.0
         before = tails[0]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
+
+import numpy as np
 
 from adsbpc.contributions.interface import Accounts, Contributions
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import ChargeLine, Drawn, Release
+from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.release_spec import MechanismName
 from adsbpc.privacy import Randomness
-from adsbpc.workloads import Objective, VarianceTargets, Workload
-
-# The part of a release's charges that is for a fit of the attribution model, made beside the
-# mechanism.
-FIT_PART = "attribution fit"
+from adsbpc.workloads import Margins, Objective, VarianceTargets, Workload
+from adsbpc.workloads.queries import Reals
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,9 @@ class Mechanism(Protocol):
     def condition(self, limit: float) -> str:
         """In words, when errors are those of a limit."""
 
-    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
-        """(slot, query, standard error per cell) under a constant limit, in the metric."""
+    def expected_errors(self, limit: float, depth: int) -> list[tuple[int, str, float]]:
+        """(slot, query, standard error) of the sums that keep the first `depth` dimensions, under a
+        constant limit, in the metric."""
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         """The rho that measurement needs to meet the targets under a constant limit."""
@@ -117,7 +117,7 @@ class Mechanism(Protocol):
     def release(self, state: Any, data: Any, randomness: Randomness) -> tuple[Drawn, State]:
         """Release the next slot. The old state is left as it is."""
 
-    def adopt(self, state: Any, rows: Rows, release: Release) -> Sequence[State]:
+    def adopt(self, state: Any, rows: Rows, released: Measured) -> Sequence[State]:
         """The states that a released slot may have left, of which one is true. Draws nothing."""
 
 
@@ -134,16 +134,55 @@ def check_next(mechanism: Mechanism, slot: int, saved_plan: str, layout: Layout)
         )
 
 
-def check_released_by(mechanism: Mechanism, release: Release) -> None:
-    if release.mechanism != mechanism.name:
+def check_released_by(mechanism: Mechanism, released: Measured) -> None:
+    if released.mechanism != mechanism.name:
         raise PrivacyError(
-            f"slot {release.slot}: was released by {release.mechanism}, not {mechanism.name}"
+            f"slot {released.slot}: was released by {released.mechanism}, not {mechanism.name}"
         )
 
 
-def own_charges(release: Release) -> list[ChargeLine]:
-    """What a release was charged for the mechanism itself."""
-    return [charge for charge in release.charges if charge.part != FIT_PART]
+def layout_parts(layout: Layout) -> dict[str, Any]:
+    """What of a fingerprint is about the layout, in the words of when there were publishers only
+    where nothing else is in it."""
+    if [each.name for each in layout.dimensions] == ["publisher"] and layout.weights == (0, 1):
+        return {"publishers": layout.dimensions[0].values}
+    return {
+        "dimensions": [[each.name, each.values] for each in layout.dimensions],
+        "weights": layout.weights,
+    }
+
+
+def margins_of(layout: Layout) -> Margins:
+    return Margins(tuple(len(each.values) for each in layout.dimensions), layout.weights)
+
+
+def answered(
+    layout: Layout,
+    workload: Workload,
+    cells: Reals,
+    errors: Callable[[int], Reals],
+    cut: Callable[[int], tuple[float, float]] = lambda _: (0.0, 0.0),
+) -> tuple[Answers, ...]:
+    """Answers to every query that is due at the last slot of `cells`, estimates by slot and cell,
+    for every number of first dimensions that may be kept. `errors` gives the standard errors of all
+    queries by that number, `cut` what was cut, and its error, by the query's place."""
+    due = np.flatnonzero(workload.slots == len(cells))
+    if not due.size:
+        return ()
+    of_cells, margins = workload.answers(cells), margins_of(layout)
+    names = tuple(each.name for each in layout.dimensions)
+    return tuple(
+        Answers(
+            names[:depth],
+            workload.names[row],
+            tuple(map(float, margins.summed(of_cells[row], depth))),
+            float(errors(depth)[row]),
+            workload.span(row),
+            *cut(row),
+        )
+        for row in map(int, due)
+        for depth in range(len(names) + 1)
+    )
 
 
 def spent_with(

@@ -26,9 +26,11 @@ from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
 from adsbpc.mechanisms.interface import (
     Limit,
     Rows,
+    answered,
     check_next,
     check_released_by,
-    own_charges,
+    layout_parts,
+    margins_of,
     spent_with,
 )
 from adsbpc.mechanisms.personal_state import PersonalState
@@ -36,15 +38,15 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import ChargeLine, Drawn, Estimate, Release
+from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.privacy import (
-    LARGEST_CELL,
     LIMIT,
     PARTS,
     Randomness,
     Strategy,
     Terms,
     histogram_squared,
+    largest_cell,
     noisy_histogram,
     noisy_row,
     row_scale,
@@ -52,13 +54,11 @@ from adsbpc.privacy import (
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
-from adsbpc.workloads import VarianceTargets, Workload, per_slot, prefix_sums
+from adsbpc.workloads import Margins, VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
 # A norm of one conversion, in the square root of costs.
 ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
-# Squared norms at which histograms of needs change bins.
-NEED_EDGES = tuple(int((edge * ONE_CONVERSION) ** 2) for edge in EDGES)
 # This part of every budget is for what is kept, the rest for counting what was cut.
 _KEPT_SHARE = Fraction(19, 20)
 # What was cut is spread over cells by what was released of them; their people may differ by
@@ -106,20 +106,41 @@ class PersonalBudget:
             "rho": str(self.guarantee.rho),
             "adjacency": self.guarantee.adjacency.value,
             "scope": self.guarantee.scope,
-            "publishers": self.layout.cells,
+            **layout_parts(self.layout),
             "strategy": self.strategy.rows,
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
             "fixed_allowance": None if self.forecast else str(self.allowance),
-            "integers": [LIMIT, PARTS, ONE, LARGEST_CELL, UNITS_PER_CONVERSION, str(_KEPT_SHARE)],
-        }
+            "integers": [
+                LIMIT, PARTS, ONE, largest_cell(self.layout), UNITS_PER_CONVERSION,
+                str(_KEPT_SHARE),
+            ],
+        }  # fmt: skip
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
     def noise_of_allowance(self) -> float:
         """Standard deviation of a row's noise under an allowance of one conversion, in entries of
-        the strategy: how noise grows with the allowance."""
+        the strategy: how noise grows with the allowance, in a layout of cells alone."""
         return self.scale * ONE / sqrt(LIMIT * _KEPT_SHARE)
+
+    @cached_property
+    def margins(self) -> Margins:
+        return margins_of(self.layout)
+
+    def _noise(self, depth: int) -> float:
+        """Standard deviation of an estimated sum, beside that of a column."""
+        return sqrt(self.margins.view_variance(depth))
+
+    @cached_property
+    def _one_conversion(self) -> float:
+        """The norm of one conversion in all views, in the square root of costs."""
+        return ONE_CONVERSION * sqrt(self.layout.unit)
+
+    @cached_property
+    def need_edges(self) -> tuple[int, ...]:
+        """Squared norms at which histograms of needs change bins."""
+        return tuple(int((edge * ONE_CONVERSION) ** 2 * self.layout.unit) for edge in EDGES)
 
     @property
     def cut_ratio(self) -> int:
@@ -130,13 +151,13 @@ class PersonalBudget:
 
     def multiplier_of(self, allowance: float) -> int:
         """The largest multiplier under which a norm of the allowance fits, if there is one."""
-        fitting = int(sqrt(LIMIT * _KEPT_SHARE) / (allowance * ONE_CONVERSION))
+        fitting = int(sqrt(LIMIT * _KEPT_SHARE) / (allowance * self._one_conversion))
         return min(max(1, fitting), LARGEST_MULTIPLIER)
 
     def allowance_of(self, multiplier: int) -> float:
         """The norm that fits under a multiplier, which is a whole number: an allowance is always
         one of these."""
-        return sqrt(LIMIT * _KEPT_SHARE) / (multiplier * ONE_CONVERSION)
+        return sqrt(LIMIT * _KEPT_SHARE) / (multiplier * self._one_conversion)
 
     def terms(self, slot: int, multiplier: int) -> Terms:
         """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
@@ -162,14 +183,15 @@ class PersonalBudget:
         return Limit("histogram", None, self.allowance or self.forecast.least)
 
     def condition(self, limit: float) -> str:
-        cell = " and ".join(self.layout.dimensions)
+        cell = " and ".join(each.name for each in self.layout.dimensions)
         return (
             f"when one user's budget is as large as {limit:.3g} conversions with one {cell} on "
             "one slot"
         )
 
-    def expected_errors(self, limit: float) -> list[tuple[int, str, float]]:
+    def expected_errors(self, limit: float, depth: int) -> list[tuple[int, str, float]]:
         factor = self.noise_of_allowance * limit * self.unit_value * UNITS_PER_CONVERSION
+        factor *= self._noise(depth) * sqrt(self.layout.unit)
         found: list[tuple[int, str, float]] = []
         for workload in self.workloads:
             errors = np.linalg.norm(workload.answers(self._whole_inverse), axis=1) * factor
@@ -179,7 +201,7 @@ class PersonalBudget:
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         # Variances are in proportion to 1 / rho.
         limits = targets.limits(self.workloads[0])
-        errors = self.expected_errors(limit)[: len(limits)]
+        errors = self.expected_errors(limit, len(self.layout.dimensions))[: len(limits)]
         worst = max(error**2 / target for (_, _, error), target in zip(errors, limits, strict=True))
         return float(worst) * float(sum(self.slot_rho))
 
@@ -210,16 +232,16 @@ class PersonalBudget:
         state = self._after(state, spent, terms, list(row.values), histogram, kept)
         return self._released(state, charges, source_of(randomness)), state
 
-    def adopt(self, state: PersonalState, rows: Rows, release: Release) -> list[PersonalState]:
+    def adopt(self, state: PersonalState, rows: Rows, released: Measured) -> list[PersonalState]:
         """One state, which is true if the contributions are those of then: users are admitted again
         under the terms that were published."""
         slot = state.next_slot
         check_next(self, slot, state.plan, self.layout)
-        check_released_by(self, release)
-        assert release.allowance is not None
-        terms = self.terms(slot, self._published_multiplier(slot, release.allowance))
-        spent = spent_with(self, slot, state.spent, own_charges(release))
-        values, histogram = list(release.values), list(release.histogram)
+        check_released_by(self, released)
+        assert released.allowance is not None
+        terms = self.terms(slot, self._published_multiplier(slot, released.allowance))
+        spent = spent_with(self, slot, state.spent, released.charges)
+        values, histogram = list(released.values), list(released.histogram)
         with rows.accounts() as accounts:
             check_next(self, slot, state.plan, accounts.layout)
             kept = accounts.admit(terms)
@@ -261,7 +283,7 @@ class PersonalBudget:
     ) -> tuple[list[int], list[Charge]]:
         if slot not in self.looks:
             return [], []
-        counts = accounts.needs(self.terms(slot, 1).costs, NEED_EDGES)
+        counts = accounts.needs(self.terms(slot, 1).costs, self.need_edges)
         noisy = noisy_histogram(counts, self.looks[slot], self.guarantee.adjacency, randomness)
         return [int(count) for count in noisy.values], [Charge.for_cost("histogram", noisy.cost)]
 
@@ -299,18 +321,16 @@ class PersonalBudget:
         cut_multipliers: list[int],
         kept: list[list[int]],
     ) -> list[int]:
-        """sum_s B_ts m_s X_s, exactly, for every cell and for what was cut."""
-        entries, columns = self.strategy.rows[slot - 1], len(self.layout)
-        return [
-            sum(
-                entry * multiplier * row[column]
-                for entry, multiplier, row in zip(
-                    entries, cut_multipliers if column == columns else multipliers, kept,
-                    strict=True,
-                )
-            )
-            for column in range(columns + 1)
-        ]  # fmt: skip
+        """sum_s B_ts m_s X_s, exactly, for every column and for what was cut."""
+        entries = self.strategy.rows[slot - 1]
+
+        def mixed(multipliers: list[int], column: list[int]) -> int:
+            parts = zip(entries, multipliers, column, strict=True)
+            return sum(entry * multiplier * total for entry, multiplier, total in parts)
+
+        *cells, cut = zip(*kept, strict=True)
+        summed = [mixed(multipliers, list(cell)) for cell in cells]
+        return [*self.layout.in_columns(summed), mixed(cut_multipliers, list(cut))]
 
     # ---- post-processing -----------------------------------------------------------------------
 
@@ -328,55 +348,47 @@ class PersonalBudget:
         return inverse / fine[:, None], inverse / coarse[:, None]
 
     def _totals(self, state: PersonalState) -> Reals:
-        """Estimated totals per slot (rows) and column, what was cut last."""
+        """Estimated totals per slot (rows) and cell, what was cut last."""
         fine, coarse = self._inverse(state)
         values = np.array([[float(value) for value in row] for row in state.values])
-        return np.column_stack([fine @ values[:, :-1], coarse @ values[:, -1]])
+        cells = self.margins.estimates(fine @ values[:, :-1])
+        return np.column_stack([cells, coarse @ values[:, -1]])
 
     def _released(self, state: PersonalState, charges: list[Charge], source: str) -> Drawn:
         totals, (fine, coarse) = self._totals(state), self._inverse(state)
-        largest = np.maximum(totals[:, :-1].sum(axis=0), 0)
-        if not largest.any():
-            largest = np.ones(len(largest))
-        shares = largest / largest.sum()
 
-        def due(workload: Workload) -> tuple[Estimate, ...]:
-            rows = np.flatnonzero(workload.slots == len(totals))
-            if not rows.size:
-                return ()
-            answers = workload.answers(totals)[rows]
-            errors = np.linalg.norm(workload.answers(fine)[rows], axis=1) * self.scale
-            cut_errors = np.linalg.norm(workload.answers(coarse)[rows], axis=1) * self.scale
-            found = []
-            for place, row in enumerate(map(int, rows)):
+        def due(workload: Workload) -> tuple[Answers, ...]:
+            errors = np.linalg.norm(workload.answers(fine), axis=1) * self.scale
+            cut_errors = np.linalg.norm(workload.answers(coarse), axis=1) * self.scale
+            of_cut = workload.answers(totals[:, -1:])[:, 0]
+
+            def cut(row: int) -> tuple[float, float]:
                 # What was cut is missing from sums; other queries it may move either way.
-                is_sum = workload.span(row) is not None
-                cut = max(float(answers[place, -1]), 0.0) if is_sum else 0.0
-                cut_error = hypot(cut_errors[place], _UNEVEN * cut) if is_sum else 0.0
-                found += [
-                    Estimate(
-                        cell,
-                        workload.names[row],
-                        float(answers[place, column]),
-                        float(errors[place]),
-                        workload.span(row),
-                        cut * float(shares[column]),
-                        cut_error * float(shares[column]),
-                    )
-                    for column, cell in enumerate(self.layout.cells)
-                ]
-            return tuple(found)
+                if workload.span(row) is None:
+                    return 0.0, 0.0
+                found = max(float(of_cut[row]), 0.0)
+                return found, hypot(float(cut_errors[row]), _UNEVEN * found)
+
+            return answered(
+                self.layout,
+                workload,
+                totals[:, :-1],
+                lambda depth: errors * self._noise(depth),
+                cut,
+            )
 
         return Drawn(
             slot=len(totals),
             mechanism=self.name,
+            dimensions=self.layout.dimensions,
+            weights=self.layout.weights,
             allowance=state.allowances[-1],
             histogram=tuple(state.histograms[-1]),
             values=tuple(state.values[-1]),
             scale=self.scale,
             randomness=source,
             charges=tuple(map(ChargeLine.of, charges)),
-            estimates=tuple(each for workload in self.workloads for each in due(workload)),
+            answers=tuple(each for workload in self.workloads for each in due(workload)),
             slot_totals=due(per_slot(self.slots)),
             running_totals=due(prefix_sums(self.slots)),
         )

@@ -10,13 +10,13 @@ from math import isqrt, sqrt
 import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
-from adsbpc.mechanisms.allowance import Forecast, Look
+from adsbpc.mechanisms.allowance import Forecast, Level, Look
 from adsbpc.mechanisms.interface import Question
 from adsbpc.mechanisms.personal_budget import PersonalBudget
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import Release
+from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import (
     Strategy,
@@ -26,7 +26,7 @@ from adsbpc.privacy import (
     square_root,
     toeplitz,
 )
-from adsbpc.privacy.filter import MOST_COLUMNS
+from adsbpc.privacy.filter import MOST_CELLS
 from adsbpc.privacy.strategies import MOST_SLOTS, ONE
 from adsbpc.workloads import Objective, WeightedSquaredError, Workload
 from adsbpc.workloads.queries import Reals
@@ -45,7 +45,7 @@ def plan_personal(
     question: Question,
     section: PersonalBudgetSection,
     stored: StoredPlan | None = None,
-    previous: tuple[Release, ...] = (),
+    previous: tuple[Measured, ...] = (),
 ) -> PersonalBudget:
     """A campaign that runs goes on with what is stored of its plan; a new one may start from the
     releases of an earlier campaign."""
@@ -55,9 +55,9 @@ def plan_personal(
             f"{slots} slots: personal budgets take at most {MOST_SLOTS}. Take longer slots, "
             'or mechanism = "adsbpc"'
         )
-    if len(question.layout) >= MOST_COLUMNS:
+    if len(question.layout) > MOST_CELLS:
         raise PrivacyError(
-            f"{len(question.layout)} cells: personal budgets take fewer than {MOST_COLUMNS}. Leave "
+            f"{len(question.layout)} cells: personal budgets take at most {MOST_CELLS}. Leave "
             'small ones to "other", or take mechanism = "adsbpc"'
         )
     split = split_personal(question.guarantee.rho, section, slots)
@@ -189,9 +189,19 @@ def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int | None)
     gram = mechanism.strategy.gram.astype(np.float64) / ONE**2
     own = float(np.trace(gram)) / slots
     pairs = slots * (slots - 1)
+    layout = mechanism.layout
+    levels = tuple(
+        Level(
+            view.columns,
+            view.stride,
+            view.weight**2 / layout.unit,
+            layout.unit * mechanism.margins.view_variance(view.depth),
+        )
+        for view in layout.views
+    )
     return Forecast(
         slots,
-        len(mechanism.layout),
+        levels,
         asked * (inverse @ inverse.T) * mechanism.noise_of_allowance**2,
         float(weights @ (workload.lengths() / slots) ** 2),
         own,
@@ -200,7 +210,7 @@ def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int | None)
     )
 
 
-def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> PersonalBudget:
+def starting_from(mechanism: PersonalBudget, previous: tuple[Measured, ...]) -> PersonalBudget:
     """The same mechanism, started with the allowance that an earlier campaign's histograms ask
     for. Norms of a longer or shorter campaign are scaled with the root of its length."""
     assert mechanism.forecast is not None
@@ -226,7 +236,10 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Release, ...]) -> P
             "budgets. Name the folder of a campaign that has, or remove the key"
         )
     worth = mechanism.unit_value * UNITS_PER_CONVERSION
-    totals = [[each.value / worth for each in release.slot_totals] for release in previous]
+    totals = [
+        [value / worth for value in release.slot_totals[len(mechanism.layout.dimensions)].values]
+        for release in previous
+    ]
     chosen = mechanism.forecast.choose(looks, [], _in_slots(np.array(totals), mechanism.slots))
     return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
 

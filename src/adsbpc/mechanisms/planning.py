@@ -18,11 +18,13 @@ from adsbpc.mechanisms.bounds import (
     Tracker,
 )
 from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
-from adsbpc.mechanisms.interface import FIT_PART, Mechanism, Question
+from adsbpc.mechanisms.interface import Mechanism, Question
+from adsbpc.mechanisms.measures import Measures
 from adsbpc.mechanisms.personal_planning import plan_personal, split_personal
-from adsbpc.model.guarantee import PICO_RHO, Guarantee, affordable
+from adsbpc.model.guarantee import FIT_PART, PICO_RHO, Guarantee, affordable
+from adsbpc.model.measure import Measure
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import Release
+from adsbpc.model.release import Measured, Release
 from adsbpc.model.release_spec import (
     AdsBPCSection,
     MechanismName,
@@ -48,7 +50,7 @@ from adsbpc.workloads.queries import Reals
 
 
 def _measured(spec: CampaignSpec) -> Guarantee:
-    """What is left for the mechanism after the fit."""
+    """What is left for all measures after the fit."""
     whole, fit = guarantee_of(spec), fit_rho(spec)
     if fit >= whole.rho:
         raise PrivacyError(
@@ -84,11 +86,14 @@ def objective_of(section: WorkloadSection) -> Objective:
 
 
 def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
-    """The parts of the budget by what they buy; they add up to rho exactly."""
-    rho, privacy = _measured(spec).rho, privacy_of(spec)
-    planner = PLANNERS[privacy.mechanism]
-    split = planner.split(rho, planner.section(privacy), spec.campaign.slots)
-    return split | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
+    """The parts of the budget by what they buy, in the words of charges; they add up to rho."""
+    privacy, parts = privacy_of(spec), dict[str, Fraction]()
+    planner, several = PLANNERS[privacy.mechanism], len(spec.measures) > 1
+    for measure in spec.measures:
+        rho = _measured(spec).rho * measure.share
+        split = planner.split(rho, planner.section(privacy), spec.campaign.slots)
+        parts |= {f"{measure.name}: {part}" if several else part: r for part, r in split.items()}
+    return parts | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
 
 
 def split_budget(rho: Fraction, section: AdsBPCSection, slots: int) -> dict[str, Fraction]:
@@ -125,25 +130,43 @@ def _too_small(rho: Fraction, slots: int) -> PrivacyError:
     )
 
 
-def question_of(spec: CampaignSpec) -> Question:
-    """What the campaign asks, with the budget that is left for it after a fit."""
+def question_of(spec: CampaignSpec, measure: Measure) -> Question:
+    """What a measure asks, with its share of the budget that is left after a fit."""
     workloads = tuple(workload_of(part, spec) for part in spec.workload)
     names = [name for workload in workloads for name in workload.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"two workloads answer {twice!r}: remove one of them")
-    objective = objective_of(spec.workload[0])
-    return Question(_measured(spec), spec.layout, workloads, objective, spec.unit_value)
+    guarantee = _measured(spec)
+    return Question(
+        replace(guarantee, rho=guarantee.rho * measure.share),
+        measure.layout,
+        workloads,
+        objective_of(spec.workload[0]),
+        measure.unit_value,
+    )
 
 
-def plan_mechanism(
+def plan_measures(
     spec: CampaignSpec, stored: StoredPlan | None = None, previous: tuple[Release, ...] = ()
-) -> Mechanism:
-    """The mechanism of a campaign file. A running campaign goes on with what is stored of its plan,
-    whose last digits another version of a solver might not find again. `previous` are the releases
-    that the file says to start from."""
-    planner = PLANNERS[privacy_of(spec).mechanism]
-    return planner.plan(question_of(spec), planner.section(privacy_of(spec)), stored, previous)
+) -> Measures:
+    """The measures of a campaign file, each with its mechanism. A running campaign goes on with
+    what is stored of its plan, whose last digits another version of a solver might not find again.
+    `previous` are the releases that the file says to start from."""
+    privacy, runs = privacy_of(spec), []
+    planner = PLANNERS[privacy.mechanism]
+    for measure in spec.measures:
+        plan = stored.measures.get(measure.name, stored) if stored is not None else None
+        earlier = tuple(each for release in previous for each in _alike(release, measure))
+        question = question_of(spec, measure)
+        runs.append((measure, planner.plan(question, planner.section(privacy), plan, earlier)))
+    return Measures(tuple(runs))
+
+
+def _alike(release: Release, measure: Measure) -> list[Measured]:
+    """What an earlier campaign has of a measure: that of its name, or else the only one."""
+    named = [each for each in release.measures if each.measure == measure.name]
+    return named or list(release.measures[:1])
 
 
 def rho_for_targets(mechanism: Mechanism, spec: CampaignSpec, limit: float) -> float | None:
@@ -156,7 +179,7 @@ def plan_adsbpc(
     question: Question,
     section: AdsBPCSection,
     stored: StoredPlan | None = None,
-    _previous: tuple[Release, ...] = (),
+    _previous: tuple[Measured, ...] = (),
 ) -> AdsBPC:
     guarantee, layout, workload = question.guarantee, question.layout, question.workloads[0]
     slots = question.slots
@@ -180,7 +203,7 @@ def plan_adsbpc(
             slots,
         )
     elif section.bounds == "histogram":
-        factor = totals_squared(guarantee.adjacency, len(layout), 1)
+        factor = totals_squared(guarantee.adjacency, layout, 1)
         lengths = workload.lengths()
         tracker = HistogramTracker(
             guarantee.adjacency,
@@ -203,7 +226,7 @@ class Planner:
 
     section: Callable[[PrivacySection], Any]
     split: Callable[[Fraction, Any, int], dict[str, Fraction]]
-    plan: Callable[[Question, Any, StoredPlan | None, tuple[Release, ...]], Mechanism]
+    plan: Callable[[Question, Any, StoredPlan | None, tuple[Measured, ...]], Mechanism]
 
 
 PLANNERS: Final[dict[MechanismName, Planner]] = {

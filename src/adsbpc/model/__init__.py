@@ -3,9 +3,18 @@
 from adsbpc.model.fit import Fit, ModelShare
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
-from adsbpc.model.layout import Layout
+from adsbpc.model.layout import Dimension, Layout
+from adsbpc.model.measure import Measure
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import ChargeLine, Drawn, Estimate, Provenance, Release
+from adsbpc.model.release import (
+    Answers,
+    ChargeLine,
+    Drawn,
+    Estimate,
+    Measured,
+    Provenance,
+    Release,
+)
 from adsbpc.model.slots import SlotGrid, SlotRun
 from adsbpc.model.spec import CampaignSpec, load_spec, spec_of
 
@@ -15,15 +24,19 @@ __all__ = [
     "PICO_RHO",
     "UNITS_PER_CONVERSION",
     "Adjacency",
+    "Answers",
     "Budget",
     "CampaignSpec",
     "Charge",
     "ChargeLine",
+    "Dimension",
     "Drawn",
     "Estimate",
     "Fit",
     "Guarantee",
     "Layout",
+    "Measure",
+    "Measured",
     "ModelShare",
     "Promise",
     "Provenance",

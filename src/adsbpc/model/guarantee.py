@@ -9,6 +9,9 @@ from math import ceil, floor
 
 # Budgets are whole numbers of pico-rho, so that charges add up in integers.
 PICO_RHO = 10**12
+# The part of a release's charges that is for a fit of the attribution model, made beside the
+# mechanism.
+FIT_PART = "attribution fit"
 
 
 class Adjacency(StrEnum):

@@ -1,16 +1,114 @@
-"""What is counted, as everything after attribution sees it: cells, and nothing about ads."""
+"""What is counted, as everything after attribution sees it: cells, and views that sum them.
+
+Cells are the product of public lists, in their order: cell number (i, j) of lists with m and n
+values is i n + j. A view keeps the first dimensions and sums over the rest, so cell number c is in
+column c // stride of a view.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
+from operator import mul
+
+# Weights are whole numbers, because rows of a strategy are. Larger ones would leave multipliers,
+# which are whole numbers too, less room to be precise.
+LARGEST_WEIGHT = 8
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A public list of values, of which the last one stands for everything else."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """Sums over all dimensions but the first `depth`: `columns` of them, each over `stride` cells.
+    Its columns hold what they sum, times `weight`."""
+
+    depth: int
+    columns: int
+    stride: int
+    weight: int
+
+
+def view_name(dimensions: Sequence[str]) -> str:
+    """What people call the sums that keep these dimensions."""
+    return " x ".join(dimensions) or "total"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Public: the dimensions that are told apart, and the names of the cells, in order."""
+    """Public. `weights` has one entry for each number of dimensions that a view may keep, from none
+    to all of them; a view with a weight of 0 has no columns of its own, and is the sum of others.
+    """
 
-    dimensions: tuple[str, ...]
-    cells: tuple[str, ...]
+    dimensions: tuple[Dimension, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.dimensions) + 1:
+            raise ValueError(
+                f"weights = {self.weights}: expected {len(self.dimensions) + 1} of them"
+            )
+        if not all(type(each) is int and 0 <= each <= LARGEST_WEIGHT for each in self.weights):
+            raise ValueError(
+                f"weights = {self.weights}: expected whole numbers up to {LARGEST_WEIGHT}"
+            )
+        if self.weights[-1] == 0:
+            raise ValueError(f"weights = {self.weights}: cells need a weight above 0")
+
+    @classmethod
+    def of_publishers(cls, names: Sequence[str]) -> Layout:
+        """Publishers, each by itself."""
+        return cls((Dimension("publisher", tuple(names)),), (0, 1))
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return self.sizes[-1]
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many sums there are when the first k dimensions are kept, for each k."""
+        return tuple(accumulate((len(each.values) for each in self.dimensions), mul, initial=1))
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """Those with columns of their own, the coarsest first."""
+        return tuple(
+            View(depth, size, len(self) // size, weight)
+            for depth, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
+            if weight
+        )
+
+    @property
+    def columns(self) -> int:
+        """Of all views together."""
+        return sum(view.columns for view in self.views)
+
+    @property
+    def unit(self) -> int:
+        """The square of how far one unit in one cell moves the columns of a row."""
+        return sum(view.weight**2 for view in self.views)
+
+    def names(self, depth: int) -> tuple[tuple[str, ...], ...]:
+        """The values that each sum keeps of the first `depth` dimensions, in order."""
+        return tuple(product(*(each.values for each in self.dimensions[:depth])))
+
+    def view_name(self, depth: int) -> str:
+        return view_name(tuple(each.name for each in self.dimensions[:depth]))
+
+    def summed(self, cells: Sequence[int], depth: int) -> list[int]:
+        """Whole numbers of cells, summed up for a view."""
+        stride = len(self) // self.sizes[depth]
+        return [sum(cells[first : first + stride]) for first in range(0, len(self), stride)]
+
+    def in_columns(self, cells: Sequence[int]) -> list[int]:
+        """What a row of all columns holds, view after view."""
+        return [
+            view.weight * total for view in self.views for total in self.summed(cells, view.depth)
+        ]

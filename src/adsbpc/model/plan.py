@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from adsbpc.model.guarantee import PICO_RHO
 
@@ -12,13 +14,26 @@ from adsbpc.model.guarantee import PICO_RHO
 class StoredPlan:
     """What another version of a solver might not find again. Personal budgets have a strategy, and
     an allowance to start with where an earlier campaign gave one. `fit` has the parameters of an
-    attribution model that the campaign file declared public."""
+    attribution model that the campaign file declared public. A campaign with several measures has a
+    plan for each of them, by name."""
 
     slot_pico_rho: tuple[int, ...]
     strategy: tuple[tuple[int, ...], ...] = ()
     start: float | None = None
     fit: str | None = None
+    measures: dict[str, StoredPlan] = field(default_factory=dict)
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
         return tuple(Fraction(part, PICO_RHO) for part in self.slot_pico_rho)
+
+    @classmethod
+    def from_object(cls, content: Mapping[str, Any]) -> StoredPlan:
+        """What `asdict` made of one; what an earlier version did not know is missing."""
+        return cls(
+            tuple(content.get("slot_pico_rho", ())),
+            tuple(tuple(row) for row in content.get("strategy", ())),
+            content.get("start"),
+            content.get("fit"),
+            {name: cls.from_object(each) for name, each in content.get("measures", {}).items()},
+        )

@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from adsbpc.model.fit import Fit
 from adsbpc.model.formats import format_of
 from adsbpc.model.guarantee import Charge
+from adsbpc.model.layout import Dimension, Layout
+from adsbpc.model.measure_spec import MetricName
+from adsbpc.model.release_formats import with_measures
 from adsbpc.model.release_spec import MechanismName
 
-RELEASE_FORMAT: Final = 2
+RELEASE_FORMAT: Final = 3
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A query's noisy answer for one cell, in the campaign's metric. Stored releases name the cell
-    by its dimension: `publisher`.
+    """A query's noisy answer for one sum, in the metric; `keys` are the values that the sum keeps
+    of the view's dimensions, none of them for the sum of everything.
 
     `span` is (first, last) where the query is the sum over those slots. `cut` is an estimate of
     what bounds or budgets kept out of the value, and `cut_error` the standard error of that; both
     are 0 where nothing was released about it.
     """
 
-    cell: Annotated[str, Field(alias="publisher")]
+    keys: tuple[str, ...]
     query: str
     value: float
+    standard_error: float
+    span: tuple[int, int] | None = None
+    cut: float = 0.0
+    cut_error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A query's noisy answers for all sums of a view, which keeps these dimensions. Every sum has
+    the same standard error. What was cut is known of everything together."""
+
+    view: tuple[str, ...]
+    query: str
+    values: tuple[float, ...]
     standard_error: float
     span: tuple[int, int] | None = None
     cut: float = 0.0
@@ -63,18 +81,21 @@ class Provenance(BaseModel):
 class Drawn(BaseModel):
     """What a mechanism gives out of a slot.
 
-    `values` are whole numbers with noise of `scale`: totals in grid units under AdsBPC, rows of the
-    strategy under personal budgets, the last of which counts what was cut. `bound` is AdsBPC's, in
-    conversions per user and slot; `allowance` that of personal budgets, in conversions of a user
-    over the campaign; `histogram` counts users, if the slot looked. `estimates` answer the
-    campaign's workload; `slot_totals` and `running_totals` are there whatever the workload, one
-    for each cell: this slot alone, and everything from the first slot to this one.
+    `values` are whole numbers with noise of `scale`, in the columns of the layout: totals in grid
+    units under AdsBPC, rows of the strategy under personal budgets, the last of which counts what
+    was cut. `bound` is AdsBPC's, in conversions per user and slot; `allowance` that of personal
+    budgets, in conversions of a user over the campaign; `histogram` counts users, if the slot
+    looked. `answers` are those to the campaign's workload; `slot_totals` and `running_totals` are
+    there whatever the workload: this slot alone, and everything from the first slot to this one.
+    Each has one entry for every view and query.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     slot: int
     mechanism: MechanismName = "adsbpc"
+    dimensions: tuple[Dimension, ...]
+    weights: tuple[int, ...]
     bound: int | None = None
     allowance: float | None = None
     histogram: tuple[int, ...] = ()
@@ -82,9 +103,9 @@ class Drawn(BaseModel):
     values: tuple[int, ...]
     randomness: str
     charges: tuple[ChargeLine, ...]
-    estimates: tuple[Estimate, ...]
-    slot_totals: tuple[Estimate, ...]
-    running_totals: tuple[Estimate, ...]
+    answers: tuple[Answers, ...]
+    slot_totals: tuple[Answers, ...]
+    running_totals: tuple[Answers, ...]
 
     @model_validator(mode="after")
     def _has_what_its_mechanism_has(self) -> Self:
@@ -94,33 +115,89 @@ class Drawn(BaseModel):
             raise ValueError("a release has a bound under adsbpc, and an allowance otherwise")
         return self
 
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.dimensions, self.weights)
 
-class Release(Drawn):
+    def estimates(self, answers: Answers) -> tuple[Estimate, ...]:
+        """Answers one by one, with their part of what was cut."""
+        return tuple(
+            Estimate(
+                keys, answers.query, value, answers.standard_error, answers.span,
+                answers.cut * share, answers.cut_error * share,
+            )
+            for keys, value, share in zip(
+                self.layout.names(len(answers.view)), answers.values,
+                self._shares(len(answers.view)), strict=True,
+            )
+        )  # fmt: skip
+
+    def _shares(self, depth: int) -> list[float]:
+        """What was cut is spread over sums by what was released of them so far."""
+        so_far = [max(value, 0.0) for value in self.running_totals[depth].values]
+        total = sum(so_far)
+        return [value / total if total else 1 / len(so_far) for value in so_far]
+
+
+class Measured(Drawn):
+    """What a slot gives out of one measure."""
+
+    measure: str
+    metric: MetricName
+
+
+class Release(BaseModel):
     """Everything that a slot gives out. `to_text` is what the ledger stores and files hold.
 
     `attribution` is the model that this slot's conversions were attributed with, where a campaign
     has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
     when the release is committed, and missing from those of an earlier version, as `format` is.
-    Format 2 says of a fit how noisy it is.
+    Format 2 says of a fit how noisy it is. Format 3 has measures and views; before it, a release
+    had one measure, by publisher.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     format: int = RELEASE_FORMAT
     scope: str
     campaign: str
+    slot: int
     starts_at: str
     ends_at: str
-    metric: Literal["conversions", "value"]
+    measures: Annotated[tuple[Measured, ...], Field(min_length=1)]
     attribution: str | None = None
     fit: Fit | None = None
+    fit_charge: ChargeLine | None = None
     ledger: Provenance | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_the_words_of_today(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "measures" not in content:
+            return with_measures(content)
+        return content
 
     @field_validator("format")
     @classmethod
     def _is_known(cls, found: int) -> int:
         return format_of({"format": found}, RELEASE_FORMAT)
 
+    @property
+    def charges(self) -> tuple[ChargeLine, ...]:
+        """Of all measures and the fit; where there are several measures, parts say of which."""
+        several = len(self.measures) > 1
+        of_measures = tuple(
+            ChargeLine(f"{each.measure}: {line.part}", line.rho, line.pico_rho) if several else line
+            for each in self.measures
+            for line in each.charges
+        )
+        return of_measures if self.fit_charge is None else (*of_measures, self.fit_charge)
+
+    def of(self, measure: str) -> Measured:
+        return next(each for each in self.measures if each.measure == measure)
+
     def to_text(self) -> str:
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json()
 
     @classmethod
     def from_text(cls, text: str) -> Release:

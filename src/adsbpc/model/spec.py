@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from adsbpc.errors import SpecError
+from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
-from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
-from adsbpc.model.layout import Layout
+from adsbpc.model.grid import OTHER_PUBLISHER
+from adsbpc.model.layout import Dimension, Layout
+from adsbpc.model.measure import Measure
+from adsbpc.model.measure_spec import (
+    PUBLISHER,
+    DimensionSection,
+    MeasureSection,
+    MetricName,
+    ValueCap,
+    check_listed,
+    check_metric,
+    shares_of,
+)
 from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
@@ -30,6 +42,8 @@ TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
 
+# Models that credit every touch by itself.
+_BY_TOUCH = ("last_touch", "first_touch", "uniform", "time_decay", "position")
 _FIRST_START, _NO_START = date(1980, 1, 1), date(2150, 1, 1)
 # Moments of events lie before it.
 _NO_DAY = date(2200, 1, 1)
@@ -46,8 +60,8 @@ class CampaignSection(Section):
     week_starts: Weekday = "monday"
     timezone: Zone = "UTC"
     publishers: Annotated[tuple[Name, ...], Field(min_length=1)]
-    metric: Literal["conversions", "value"] = "conversions"
-    value_cap: Annotated[float, Field(ge=1e-6, le=1e12)] | None = None
+    metric: MetricName = "conversions"
+    value_cap: ValueCap | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -84,28 +98,8 @@ class CampaignSection(Section):
 
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
-        twice = sorted(p for p, count in Counter(self.publishers).items() if count > 1)
-        if twice:
-            raise MisfitError(
-                f"publishers lists {twice[0]!r} more than once: remove the repeats", "publishers"
-            )
-        for kept, meaning in (
-            (OTHER_PUBLISHER, "everything that is not listed"),
-            (ALL_PUBLISHERS, "the total"),
-        ):
-            if kept in self.publishers:
-                raise MisfitError(
-                    f"publishers lists {kept!r}, which is kept for {meaning}: remove it",
-                    "publishers",
-                )
-        if self.metric == "value" and self.value_cap is None:
-            raise MisfitError(
-                'metric = "value" needs value_cap, the most that one conversion counts', "metric"
-            )
-        if self.metric == "conversions" and self.value_cap is not None:
-            raise MisfitError(
-                'value_cap belongs to metric = "value": set that metric or remove it', "value_cap"
-            )
+        check_listed("publishers", self.publishers)
+        check_metric(self.metric, self.value_cap)
         return self
 
     @property
@@ -273,6 +267,8 @@ class CampaignSpec(Section):
     workload: Annotated[tuple[WorkloadSection, ...], Field(min_length=1)] = Field(
         default=({},), validate_default=True
     )
+    measure: tuple[MeasureSection, ...] = ()
+    dimensions: dict[Key, DimensionSection] = Field(default={})
     checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
@@ -306,6 +302,46 @@ class CampaignSpec(Section):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _measures_make_sense(self) -> Self:
+        own = self.campaign.model_fields_set & {"metric", "value_cap"}
+        if self.measure and own:
+            raise ValueError(
+                f"[campaign] {sorted(own)[0]} says what is counted, and so does [[measure]]: move "
+                "it into a measure"
+            )
+        names = [each.name for each in self.measure]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two measures have the name {twice!r}: rename one of them")
+        if PUBLISHER in self.dimensions:
+            raise ValueError(
+                "[dimensions.publisher]: publishers are listed in [campaign] publishers. Remove it"
+            )
+        for each in self.measure:
+            for name in each.by:
+                if name != PUBLISHER and name not in self.dimensions:
+                    raise ValueError(
+                        f"measure {each.name!r} is by {name!r}, and there is no [dimensions.{name}]"
+                        f".{did_you_mean(name, {PUBLISHER, *self.dimensions})} Declare it: its "
+                        "column, and the public list of its values"
+                    )
+        used = {name for each in self.measure for name in each.by}
+        unused = sorted(self.dimensions.keys() - used)
+        if unused:
+            raise ValueError(f"[dimensions.{unused[0]}]: no measure is by it. Use or remove it")
+        model = self.attribution.model
+        touched = sorted(name for name, each in self.dimensions.items() if each.of == "impression")
+        if touched and model not in _BY_TOUCH:
+            raise ValueError(
+                f"[dimensions.{touched[0]}] is of impressions, and {model} credits publishers, not "
+                f"touches: take one of the models {', '.join(_BY_TOUCH)}, or a column of "
+                "conversions"
+            )
+        if self.measure:
+            shares_of(self.measure)
+        return self
+
     @property
     def grid(self) -> SlotGrid:
         return self.campaign.grid
@@ -315,10 +351,40 @@ class CampaignSpec(Section):
         """The public list and, last, the name for everything else."""
         return (*self.campaign.publishers, OTHER_PUBLISHER)
 
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is counted, and how. A file without measures has one, by publisher."""
+        own = self.campaign
+        if not self.measure:
+            layout = Layout.of_publishers(self.reported_publishers)
+            return (Measure(own.metric, own.metric, own.value_cap, None, layout, Fraction(1)),)
+        return tuple(
+            Measure(
+                each.name,
+                each.metric,
+                each.value_cap,
+                each.currency,
+                Layout(tuple(self._dimension(name) for name in each.by), each.stated_weights),
+                share,
+            )
+            for each, share in zip(self.measure, shares_of(self.measure), strict=True)
+        )
+
+    def _dimension(self, name: str) -> Dimension:
+        if name == PUBLISHER:
+            return Dimension(name, self.reported_publishers)
+        return Dimension(name, (*self.dimensions[name].values, OTHER_PUBLISHER))
+
     @property
-    def layout(self) -> Layout:
-        """What is counted."""
-        return Layout(("publisher",), self.reported_publishers)
+    def index_columns(self) -> dict[str, str]:
+        """The column in which rows carry their place in the list of each dimension."""
+        return {PUBLISHER: "publisher_index"} | {
+            name: f"dimension_{number}" for number, name in enumerate(self.dimensions)
+        }
+
+    @property
+    def counts_value(self) -> bool:
+        return any(each.metric == "value" for each in self.measures)
 
     @property
     def engine_options(self) -> dict[str, str | int | bool]:
@@ -327,11 +393,6 @@ class CampaignSpec(Section):
         if "database" in options:
             options["database"] = str(self.directory / str(options["database"]))
         return options
-
-    @property
-    def unit_value(self) -> float:
-        """What one grid unit is worth in the campaign's metric."""
-        return (self.campaign.value_cap or 1.0) / UNITS_PER_CONVERSION
 
 
 def load_spec(path: Path) -> CampaignSpec:

@@ -13,6 +13,7 @@ import numpy as np
 
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
+from adsbpc.model.layout import Layout
 from adsbpc.privacy.accounting import gaussian_cost, gaussian_scale
 from adsbpc.privacy.counts import COUNT_UNITS
 from adsbpc.privacy.filter import LIMIT
@@ -41,19 +42,22 @@ class Noisy:
 
 def noisy_totals(
     totals: Sequence[int] | Integers,
+    layout: Layout,
     bound: int,
     rho: Fraction,
     adjacency: Adjacency,
     randomness: Randomness,
 ) -> Noisy:
-    """Totals per cell, zeros included, of users capped at exactly `bound`.
+    """The columns of all views, from totals per cell, zeros included, of users capped at exactly
+    `bound`.
 
     Formal guarantee: rho-zCDP, given that each user adds a vector >= 0 of L1 norm <= bound. The
     scale is proportional to the bound, so releases with bounds that depend on earlier outputs
     compose (Bun and Steinke 2016, Lemma 7) to the sum of their rho.
     """
-    sensitivity = totals_squared(adjacency, len(totals), bound)
-    return _noisy(totals, sensitivity, rho, randomness)
+    sensitivity = totals_squared(adjacency, layout, bound)
+    columns = layout.in_columns([int(total) for total in _whole(totals)])
+    return _noisy([_within(column) for column in columns], sensitivity, rho, randomness)
 
 
 def noisy_histogram(
@@ -114,10 +118,19 @@ def noisy_row(sums: Sequence[int], scale: float, randomness: Randomness) -> Nois
 def _noisy(
     values: Sequence[int] | Integers, sensitivity: int, rho: Fraction, randomness: Randomness
 ) -> Noisy:
+    scale = check_scale(gaussian_scale(sensitivity, rho))
+    kept = np.array([_within(int(value)) for value in _whole(values)], dtype=np.int64)
+    return Noisy(
+        kept + randomness.gaussian(scale, kept.size), scale, gaussian_cost(sensitivity, scale)
+    )
+
+
+def _whole(values: Sequence[int] | Integers) -> Integers:
     exact = np.asarray(values)
     if not np.issubdtype(exact.dtype, np.integer):
         raise PrivacyError(f"values of type {exact.dtype}: expected integers on the grid")
-    scale = check_scale(gaussian_scale(sensitivity, rho))
-    noise = randomness.gaussian(scale, exact.size)
-    kept = np.clip(exact.astype(np.int64), -_LARGEST_VALUE, _LARGEST_VALUE)
-    return Noisy(kept + noise, scale, gaussian_cost(sensitivity, scale))
+    return exact
+
+
+def _within(value: int) -> int:
+    return max(-_LARGEST_VALUE, min(_LARGEST_VALUE, value))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from adsbpc.errors import PrivacyError
 from adsbpc.model.guarantee import Adjacency
+from adsbpc.model.layout import Layout
 
 
 def check_bound(bound: int) -> int:
@@ -16,19 +17,20 @@ def check_bound(bound: int) -> int:
     return bound
 
 
-def totals_squared(adjacency: Adjacency, cells: int, bound: int) -> int:
-    """Squared L2 sensitivity of totals per cell, where a user's weights are >= 0 and add up
-    to at most `bound`.
+def totals_squared(adjacency: Adjacency, layout: Layout, bound: int) -> int:
+    """Squared L2 sensitivity of the columns of all views, where a user's weights in cells are >= 0
+    and add up to at most `bound`.
 
-    Adding a user adds a vector with L1 norm, hence L2 norm, <= bound. Substituting one takes a
-    vector away and adds another: with one cell both lie in [0, bound]; with several they can
-    be `bound` in different cells, at a distance of sqrt(2) bound.
+    Adding a user adds to each view a vector with L1 norm, hence L2 norm, <= weight bound.
+    Substituting one takes a vector away and adds another: in a view of one column both lie in
+    [0, weight bound]; with several they can be weight bound in different columns, at a distance of
+    sqrt(2) weight bound. Views are side by side, so that squares add up.
     """
     check_bound(bound)
-    if cells < 1:
-        raise PrivacyError(f"cells = {cells}: expected at least 1")
-    factor = 2 if adjacency is Adjacency.SUBSTITUTE and cells > 1 else 1
-    return factor * bound**2
+    return bound**2 * sum(
+        view.weight**2 * (2 if adjacency is Adjacency.SUBSTITUTE and view.columns > 1 else 1)
+        for view in layout.views
+    )
 
 
 def histogram_squared(adjacency: Adjacency) -> int:

@@ -11,41 +11,38 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adsbpc.model import Release
+from adsbpc.model import Measured
 
 Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Adjustment:
-    """Each publisher's running total after slot 0, 1, .., k; it starts at 0.
+    """Running totals of every sum after slot 0, 1, .., k, by its keys; they start at 0.
 
-    Every sum over slots is a difference of this one series, and every total over publishers a sum
-    of such differences, so answers to different questions never contradict each other.
+    Every sum over slots is a difference of one series, and every total over cells a sum of theirs,
+    so answers to different questions never contradict each other.
     """
 
-    running_totals: Mapping[str, Reals]
+    running_totals: Mapping[tuple[str, ...], Reals]
 
     @classmethod
-    def of(cls, releases: Sequence[Release]) -> Adjustment:
+    def of(cls, releases: Sequence[Measured]) -> Adjustment:
         """Fits all slots at once: what a later slot says also moves the earlier ones."""
-        values: dict[str, list[float]] = {}
-        standard_errors: dict[str, list[float]] = {}
-        for release in releases:
-            for total in release.running_totals:
-                values.setdefault(total.cell, []).append(total.value)
-                standard_errors.setdefault(total.cell, []).append(total.standard_error)
-        fits = {
-            publisher: closest_running_total(
-                np.array(values[publisher]), np.array(standard_errors[publisher])
-            )
-            for publisher in values
-        }
-        return cls({name: np.concatenate(([0.0], fit)) for name, fit in fits.items()})
+        finest = [release.running_totals[-1] for release in releases]
+        errors = np.array([totals.standard_error for totals in finest])
+        series = np.array([totals.values for totals in finest]).T
+        keys = releases[-1].layout.names(len(releases[-1].dimensions))
+        totals: dict[tuple[str, ...], Reals] = {}
+        for key, values in zip(keys, series, strict=True):
+            fit = np.concatenate(([0.0], closest_running_total(values, errors)))
+            for depth in range(len(key) + 1):
+                totals[key[:depth]] = totals.get(key[:depth], 0.0) + fit
+        return cls(totals)
 
-    def sum_over(self, publisher: str, span: tuple[int, int]) -> float:
+    def sum_over(self, keys: tuple[str, ...], span: tuple[int, int]) -> float:
         first, last = span
-        series = self.running_totals[publisher]
+        series = self.running_totals[keys]
         return float(series[last] - series[first - 1])
 
 

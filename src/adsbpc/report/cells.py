@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from math import fsum, hypot
+from math import hypot
 from statistics import NormalDist
 
-from adsbpc.model import ALL_PUBLISHERS, Estimate, Release
+from adsbpc.model import ALL_PUBLISHERS, Answers, Estimate, Measured
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A query's answer for one publisher, or for "(all)" of them, after a slot.
+    """A query's answer for one sum of a measure's view, after a slot. `keys` are the values that it
+    keeps of the first dimensions: none for everything together.
 
     `cut` estimates what personal budgets kept out of the estimate; 0 if nothing is known of that.
     `noisy`: the interval reaches zero, so at its level this cannot be told from nothing.
     """
 
+    measure: str
+    keys: tuple[str, ...]
     slot: int
+    first_slot: int
     starts_at: datetime
     ends_at: datetime
     query: str
-    publisher: str
     estimate: float
     standard_error: float
     low: float
     high: float
     cut: float
     noisy: bool
+
+    @property
+    def publisher(self) -> str:
+        """The first of the keys, which are publishers unless a measure says otherwise."""
+        return self.keys[0] if self.keys else ALL_PUBLISHERS
 
 
 @dataclass(frozen=True)
@@ -61,35 +69,39 @@ class Lens:
         """How many standard errors an end of an interval leaves for the noise."""
         return NormalDist().inv_cdf((1 + self.level) / 2)
 
-    def cells(self, release: Release, estimates: Iterable[Estimate]) -> Iterator[Cell]:
-        """A cell for each estimate and, after those of a query, one for all publishers."""
-        ends_at = self.timeline.moment(release.slot)
-        for answers in _by_query(estimates):
-            publishers = [answer.cell for answer in answers]
-            rows = [(answer, [answer.cell]) for answer in answers]
-            for answer, counted in (*rows, (all_publishers(answers), publishers)):
-                adjusted = self._adjusted(answer.span, counted)
-                low, high = self._ends(answer, adjusted)
-                first = release.slot if answer.span is None else answer.span[0]
-                yield Cell(
-                    release.slot,
-                    self.timeline.moment(first - 1),
-                    ends_at,
-                    answer.query,
-                    answer.cell,
-                    answer.value if adjusted is None else adjusted,
-                    answer.standard_error,
-                    low,
-                    high,
-                    answer.cut,
-                    # Below zero there is nothing that a sum could be; other queries may be.
-                    noisy=low <= 0 and (answer.span is not None or high >= 0),
-                )
+    def cells(
+        self, measured: Measured, answers: Iterable[Answers], deepest: int = 1
+    ) -> Iterator[Cell]:
+        """A cell for each answer of a view that keeps at most so many dimensions: those of a query
+        from the finest view to everything together."""
+        ends_at = self.timeline.moment(measured.slot)
+        for of_query in _by_query(answers):
+            for view in reversed(of_query[: deepest + 1]):
+                for estimate in measured.estimates(view):
+                    adjusted = self._adjusted(estimate)
+                    low, high = self._ends(estimate, adjusted)
+                    first = measured.slot if estimate.span is None else estimate.span[0]
+                    yield Cell(
+                        measured.measure,
+                        estimate.keys,
+                        measured.slot,
+                        first,
+                        self.timeline.moment(first - 1),
+                        ends_at,
+                        estimate.query,
+                        estimate.value if adjusted is None else adjusted,
+                        estimate.standard_error,
+                        low,
+                        high,
+                        estimate.cut,
+                        # Below zero there is nothing that a sum could be; other queries may be.
+                        noisy=low <= 0 and (estimate.span is not None or high >= 0),
+                    )
 
-    def _adjusted(self, span: tuple[int, int] | None, publishers: list[str]) -> float | None:
-        if self.adjustment is None or span is None:
+    def _adjusted(self, estimate: Estimate) -> float | None:
+        if self.adjustment is None or estimate.span is None:
             return None
-        return fsum(self.adjustment.sum_over(publisher, span) for publisher in publishers)
+        return self.adjustment.sum_over(estimate.keys, estimate.span)
 
     def _ends(self, answer: Estimate, adjusted: float | None) -> tuple[float, float]:
         low = answer.value - self.reach * answer.standard_error
@@ -100,28 +112,13 @@ class Lens:
         return min(max(low, 0.0), adjusted), max(high, adjusted)
 
 
-def _by_query(estimates: Iterable[Estimate]) -> Iterator[list[Estimate]]:
-    """Answers come query by query with the publishers in one order; two workloads of a campaign
-    may ask the same query."""
-    answers: list[Estimate] = []
-    for estimate in estimates:
-        if answers and (estimate.query != answers[0].query or estimate.cell == answers[0].cell):
-            yield answers
-            answers = []
-        answers.append(estimate)
-    if answers:
-        yield answers
-
-
-def all_publishers(answers: Sequence[Estimate]) -> Estimate:
-    """Publishers' noise is independent, so variances add up. What was cut is one noisy figure that
-    was spread over publishers: its errors go up and down together, and add up as they are."""
-    return Estimate(
-        ALL_PUBLISHERS,
-        answers[0].query,
-        fsum(answer.value for answer in answers),
-        hypot(*(answer.standard_error for answer in answers)),
-        answers[0].span,
-        fsum(answer.cut for answer in answers),
-        fsum(answer.cut_error for answer in answers),
-    )
+def _by_query(answers: Iterable[Answers]) -> Iterator[list[Answers]]:
+    """Answers come query by query, each from everything together to the finest view."""
+    found: list[Answers] = []
+    for each in answers:
+        if found and not each.view:
+            yield found
+            found = []
+        found.append(each)
+    if found:
+        yield found

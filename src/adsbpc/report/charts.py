@@ -208,7 +208,7 @@ def config(paint: Paint) -> Spec:
 
 
 def _row(report: Report, cell: Cell) -> dict[str, Any]:
-    shown = decimals_of(report.spec.campaign.metric, cell.standard_error)
+    shown = decimals_of(report.measure.metric, cell.standard_error)
     return {
         "publisher": cell.publisher,
         "estimate": cell.estimate,

@@ -5,50 +5,82 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
-from adsbpc.model import Promise
-from adsbpc.report.cells import Cell
+from adsbpc.model import ALL_PUBLISHERS, Measure, Promise
+from adsbpc.model.layout import view_name
 from adsbpc.report.model_comparison import Models
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
-COLUMNS = tuple(field.name for field in fields(Cell))
+# Of the JSON. Format 2 has measures and views.
+REPORT_FORMAT = 2
+# Columns by the attribute of a cell; those of dimensions stand after `query`.
+_FIRST = {
+    "measure": "measure", "view": "view", "slot": "slot", "first_slot": "first_slot",
+    "last_slot": "slot", "starts_at": "starts_at", "ends_at": "ends_at", "query": "query",
+}  # fmt: skip
+_LAST = {
+    "value": "estimate", "low": "low", "high": "high", "standard_error": "standard_error",
+    "cut": "cut", "noisy": "noisy",
+}  # fmt: skip
+
+
+def columns_of(report: Report) -> dict[str, list[Any]]:
+    """The long form: a row for each cell, and a column for each dimension of any measure. Over
+    dimensions that a view does not keep, a row sums: they have "(all)" there."""
+    dimensions = {each.name: _named(each) for each in report.spec.measures}
+    names = list(dict.fromkeys(name for own in dimensions.values() for name in own))
+    cells = report.rows()
+    found: dict[str, list[Any]] = {
+        column: [getattr(cell, attribute) for cell in cells]
+        for column, attribute in _FIRST.items()
+        if column != "view"
+    }
+    kept = [dict(zip(dimensions[cell.measure], cell.keys, strict=False)) for cell in cells]
+    found["view"] = [view_name(tuple(own)) for own in kept]
+    found |= {name: [own.get(name, ALL_PUBLISHERS) for own in kept] for name in names}
+    found |= {
+        column: [getattr(cell, attribute) for cell in cells] for column, attribute in _LAST.items()
+    }
+    return {name: found[name] for name in (*_FIRST, *names, *_LAST)}
+
+
+def _named(measure: Measure) -> tuple[str, ...]:
+    return tuple(dimension.name for dimension in measure.layout.dimensions)
 
 
 def arrow_of(columns: dict[str, list[Any]], timezone: str) -> Any:
     """A pyarrow Table; moments carry the campaign's time zone."""
     import pyarrow as pa
 
-    moment = pa.timestamp("us", tz=timezone)
+    moment, whole = pa.timestamp("us", tz=timezone), pa.int32()
     types = {
-        "slot": pa.int32(),
-        "starts_at": moment,
-        "ends_at": moment,
-        "query": pa.string(),
-        "publisher": pa.string(),
-        "noisy": pa.bool_(),
-    }
-    schema = pa.schema([(name, types.get(name, pa.float64())) for name in COLUMNS])
+        "slot": whole, "first_slot": whole, "last_slot": whole, "starts_at": moment,
+        "ends_at": moment, "noisy": pa.bool_(),
+    } | dict.fromkeys((name for name in _LAST if name != "noisy"), pa.float64())  # fmt: skip
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in columns])
     return pa.table(columns, schema=schema)
 
 
-def csv_of(cells: Sequence[Cell]) -> str:
+def csv_of(columns: dict[str, list[Any]]) -> str:
     """Moments in ISO 8601 with their offset; every digit of the numbers; true and false."""
-    values_of = attrgetter(*COLUMNS)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_plain(value) for value in values_of(cell)] for cell in cells)
+    writer.writerow(columns)
+    writer.writerows([_plain(value) for value in row] for row in _rows(columns))
     return text.getvalue()
+
+
+def _rows(columns: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:
+    return zip(*columns.values(), strict=True)
 
 
 def promise_object(promise: Promise) -> dict[str, Any]:
@@ -66,12 +98,22 @@ def promise_object(promise: Promise) -> dict[str, Any]:
 
 
 def json_of(report: Report) -> str:
-    campaign = report.spec.campaign
+    campaign, columns = report.spec.campaign, report.columns()
     found = {
+        "format": REPORT_FORMAT,
         "campaign": campaign.name,
         "scope": campaign.scope,
         "advertiser": campaign.advertiser,
-        "metric": campaign.metric,
+        "measures": [
+            {
+                "name": each.name,
+                "metric": each.metric,
+                "currency": each.currency,
+                "by": list(_named(each)),
+                "share": float(each.share),
+            }
+            for each in report.spec.measures
+        ],
         "attribution_model": report.spec.attribution.model,
         "attribution": _models(report.models),
         "level": report.level,
@@ -81,7 +123,10 @@ def json_of(report: Report) -> str:
             "campaign": report.campaign_budget.to_object(),
             "scope": report.scope_budget.to_object(),
         },
-        "cells": [_object(cell) for cell in report.rows()],
+        "cells": [
+            {name: _iso(value) for name, value in zip(columns, row, strict=True)}
+            for row in _rows(columns)
+        ],
     }
     return json.dumps(found, ensure_ascii=False, indent=2)
 
@@ -110,14 +155,11 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    return ("true" if value else "false") if isinstance(value, bool) else _iso(value)
+
+
+def _iso(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _object(cell: Cell) -> dict[str, Any]:
-    found = {name: getattr(cell, name) for name in COLUMNS}
-    return found | {name: found[name].isoformat() for name in ("starts_at", "ends_at")}
 
 
 def _models(models: Models | None) -> dict[str, Any] | None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.errors import SourceError, SpecError, no_such_choice
-from adsbpc.model import Budget, CampaignSpec, Promise, Release
+from adsbpc.model import Budget, CampaignSpec, Measure, Measured, Promise, Release
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
-from adsbpc.report.formats import COLUMNS, arrow_of, csv_of, json_of, parquet_of, write_whole
+from adsbpc.report.formats import arrow_of, columns_of, csv_of, json_of, parquet_of, write_whole
 from adsbpc.report.model_comparison import Models
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
@@ -30,7 +30,8 @@ class Report(Tabular):
     """A snapshot of a campaign after its newest slot.
 
     `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
-    makes the numbers consistent, see `Lens` for what that does to intervals.
+    makes the numbers consistent, see `Lens` for what that does to intervals. `measure_name` says
+    what the page is about, the first measure if left out; files for machines have all of them.
     """
 
     spec: CampaignSpec
@@ -40,6 +41,7 @@ class Report(Tabular):
     scope_budget: Budget
     level: float = 0.95
     adjusted: bool = False
+    measure_name: str | None = None
 
     def __post_init__(self) -> None:
         if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
@@ -55,6 +57,9 @@ class Report(Tabular):
                 "slot 1 at least",
                 "Nothing is released yet: run adsbpc release FILE first",
             )
+        names = [each.name for each in self.spec.measures]
+        if self.measure_name not in (None, *names):
+            raise no_such_choice(f"measure = {self.measure_name!r}", str(self.measure_name), names)
         slots = [release.slot for release in self.releases]
         if slots != list(range(1, len(slots) + 1)):
             raise SourceError(
@@ -65,18 +70,18 @@ class Report(Tabular):
             )
 
     def rows(self) -> tuple[Cell, ...]:
-        """A cell for each answer of the campaign's workload, and one for "(all)" of each query."""
+        """A cell for each answer to the campaign's workload, of every measure and view."""
         return self._cells
 
     def columns(self) -> dict[str, list[Any]]:
-        return {name: [getattr(cell, name) for cell in self.rows()] for name in COLUMNS}
+        return columns_of(self)
 
     def to_arrow(self) -> Any:
         """A pyarrow Table with a row for each cell."""
         return arrow_of(self.columns(), self.spec.campaign.timezone)
 
     def to_csv(self) -> str:
-        return csv_of(self.rows())
+        return csv_of(self.columns())
 
     def to_json(self) -> str:
         return json_of(self)
@@ -118,10 +123,24 @@ class Report(Tabular):
         return self.releases[-1]
 
     @property
+    def measure(self) -> Measure:
+        """What the page is about."""
+        name = self.measure_name
+        return next(each for each in self.spec.measures if name in (None, each.name))
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """What was released of it, slot by slot."""
+        return self._of(self.measure)
+
+    def _of(self, measure: Measure) -> tuple[Measured, ...]:
+        return tuple(release.of(measure.name) for release in self.releases)
+
+    @property
     def estimates_cut(self) -> bool:
         """Whether releases tell what was cut, so that intervals include it. It is the same for all
         releases of a campaign."""
-        return self.newest.allowance is not None
+        return self.measured[-1].allowance is not None
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -129,13 +148,17 @@ class Report(Tabular):
 
     @cached_property
     def lens(self) -> Lens:
-        adjustment = Adjustment.of(self.releases) if self.adjusted else None
+        return self._lens_of(self.measured)
+
+    def _lens_of(self, measured: tuple[Measured, ...]) -> Lens:
+        adjustment = Adjustment.of(measured) if self.adjusted else None
         return Lens(self.timeline, self.level, adjustment)
 
     @cached_property
     def standings(self) -> Standings:
         """Every publisher's total after the newest slot."""
-        totals = self.lens.cells(self.newest, self.newest.running_totals)
+        newest = self.measured[-1]
+        totals = self.lens.cells(newest, newest.running_totals)
         return Standings.of(totals, self.lens.reach)
 
     @cached_property
@@ -145,14 +168,19 @@ class Report(Tabular):
 
     def running_totals(self, slots: Iterable[int]) -> tuple[Cell, ...]:
         """From the first slot to each of these, whatever the workload asks."""
-        chosen = [self.releases[slot - 1] for slot in slots]
+        chosen = [self.measured[slot - 1] for slot in slots]
         return tuple(cell for r in chosen for cell in self.lens.cells(r, r.running_totals))
 
     def slot_totals(self, slots: Iterable[int]) -> tuple[Cell, ...]:
         """Each of these slots alone, whatever the workload asks."""
-        chosen = [self.releases[slot - 1] for slot in slots]
+        chosen = [self.measured[slot - 1] for slot in slots]
         return tuple(cell for r in chosen for cell in self.lens.cells(r, r.slot_totals))
 
     @cached_property
     def _cells(self) -> tuple[Cell, ...]:
-        return tuple(cell for r in self.releases for cell in self.lens.cells(r, r.estimates))
+        found = []
+        for measure in self.spec.measures:
+            measured, deepest = self._of(measure), len(measure.layout.dimensions)
+            lens = self._lens_of(measured)
+            found += [cell for each in measured for cell in lens.cells(each, each.answers, deepest)]
+        return tuple(found)

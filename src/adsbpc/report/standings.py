@@ -48,21 +48,25 @@ class Standings:
         # The sort is stable: ties stay in the order of the campaign's list.
         ordered = sorted(cells, key=lambda cell: -cell.estimate)
         return cls(
-            tuple(PublisherStanding(cell, _share(cell, everything, reach)) for cell in ordered),
+            tuple(
+                PublisherStanding(cell, _share(cell, everything, len(cells), reach))
+                for cell in ordered
+            ),
             everything,
         )
 
 
-def _share(cell: Cell, everything: Cell, reach: float) -> Share | None:
-    """By the delta method, with T = sum of all X_q, whose noise is independent, and s = X_p / T:
+def _share(cell: Cell, everything: Cell, publishers: int, reach: float) -> Share | None:
+    """By the delta method, with T = sum of all n X_q, which are alike, so that Cov(X_p, T) =
+    Var(T) / n, and s = X_p / T:
 
-    Var(s) = ((1 - s)^2 Var(X_p) + s^2 sum_{q != p} Var(X_q)) / T^2
+    Var(s) = (Var(X_p) - 2 s Var(T) / n + s^2 Var(T)) / T^2
     """
     if everything.noisy:
         return None
     share = cell.estimate / everything.estimate
     own, all_together = cell.standard_error**2, everything.standard_error**2
-    variance = (1 - share) ** 2 * own + share**2 * max(all_together - own, 0.0)
+    variance = max(own + (share**2 - 2 * share / publishers) * all_together, 0.0)
     width = reach * sqrt(variance) / everything.estimate
     return Share(*(min(max(end, 0.0), 1.0) for end in (share, share - width, share + width)))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
-from adsbpc.report.cells import all_publishers
 from adsbpc.report.numbers import (
     about,
     amount,
@@ -58,13 +57,13 @@ def what_intervals_cover(report: Report) -> str:
 
 
 def metric_name(report: Report) -> str:
-    return f"attributed {report.spec.campaign.metric}"
+    return f"attributed {report.measure.metric}"
 
 
 def decimals(report: Report) -> int:
     """Of totals so far; the same for all of them, so that columns line up."""
-    sharpest = min(total.standard_error for total in report.newest.running_totals)
-    return decimals_of(report.spec.campaign.metric, sharpest)
+    sharpest = min(totals.standard_error for totals in report.measured[-1].running_totals)
+    return decimals_of(report.measure.metric, sharpest)
 
 
 def level_name(report: Report) -> str:
@@ -188,11 +187,12 @@ def strength(promise: Promise) -> str:
 
 def bounds(report: Report) -> str:
     """How much of one person counts, and what the intervals make of the rest."""
-    return _personal_budgets(report) if report.newest.bound is None else _slot_bounds(report)
+    bounded = report.measured[-1].bound is not None
+    return _slot_bounds(report) if bounded else _personal_budgets(report)
 
 
 def _slot_bounds(report: Report) -> str:
-    every = [release.bound for release in report.releases if release.bound is not None]
+    every = [each.bound for each in report.measured if each.bound is not None]
     most, varying = _conversions(report, f"{min(every)}", f"{max(every)}")
     word = report.timeline.word
     article = "an" if word == "hour" else "a"
@@ -203,7 +203,7 @@ def _slot_bounds(report: Report) -> str:
 
 
 def _personal_budgets(report: Report) -> str:
-    every = [release.allowance for release in report.releases if release.allowance is not None]
+    every = [each.allowance for each in report.measured if each.allowance is not None]
     size, varying = _conversions(report, about(min(every)), about(max(every)))
     word = report.timeline.word
     at_once = f"{'on' if word == 'day' else 'in'} one {word}"
@@ -215,7 +215,7 @@ def _personal_budgets(report: Report) -> str:
 
 def _conversions(report: Report, lowest: str, highest: str) -> tuple[str, str]:
     """A number of conversions in words, and what it depends on if it varies."""
-    cap, varies = report.spec.campaign.value_cap, lowest != highest
+    cap, varies = report.measure.value_cap, lowest != highest
     count = f"{lowest} to {highest}" if varies else lowest
     each = "" if cap is None else f" of {amount(cap, 2)} each"
     return (
@@ -229,10 +229,10 @@ def _counted(count: str) -> str:
 
 
 def _cut_so_far(report: Report) -> str:
-    total = all_publishers(report.newest.running_totals)
+    total = report.measured[-1].running_totals[0]
     if total.cut_error == 0:
         return "How much that is cannot be told yet, and no interval includes it."
-    metric = report.spec.campaign.metric
+    metric = report.measure.metric
     shown = decimals_of(metric, total.cut_error)
     cut, error = amount(total.cut, shown), amount(total.cut_error, shown)
     in_words = _counted if metric == "conversions" else "{} of value".format

@@ -1,5 +1,6 @@
 """Workloads: linear questions, objectives, and the noise scales that serve them best."""
 
+from adsbpc.workloads.margins import Margins
 from adsbpc.workloads.objectives import (
     MaxVariance,
     Objective,
@@ -19,6 +20,7 @@ from adsbpc.workloads.queries import (
 )
 
 __all__ = [
+    "Margins",
     "MatrixQueries",
     "MaxVariance",
     "Objective",

@@ -110,7 +110,7 @@ def _bias(bound: int, data: Prepared, setting: Setting) -> Reals:
 
 
 def _slot_variances(bound: int, data: Prepared, setting: Setting) -> Reals:
-    factor = totals_squared(setting.adjacency, len(data.layout), bound)
+    factor = totals_squared(setting.adjacency, data.layout, bound)
     return setting.objective.scales(setting.workload, float(setting.rho)).variances * factor
 
 

@@ -37,15 +37,15 @@ def one_trial(
     answers, errors = [], []
     for _ in range(mechanism.slots):
         released, state = mechanism.release(state, accounts, randomness)
-        answers += [each.value for each in released.estimates]
-        errors += [each.standard_error for each in released.estimates]
-    shape = (len(setting.workload.names), len(data.layout))
+        finest = [each for each in released.answers if len(each.view) == len(released.dimensions)]
+        answers += [each.values for each in finest]
+        errors += [each.standard_error for each in finest]
     kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
     without_noise = setting.workload.answers(kept)
     return (
         without_noise - setting.workload.answers(data.truth),
-        np.array(answers).reshape(shape) - without_noise,
-        np.array(errors).reshape(shape)[:, 0] ** 2,
+        np.array(answers) - without_noise,
+        np.array(errors) ** 2,
     )
 
 

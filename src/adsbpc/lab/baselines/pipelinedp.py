@@ -56,7 +56,7 @@ class PipelineDP:
         whole = gaussian_rho(epsilon_of(setting.rho, DELTA), DELTA)
         looking = whole * self.histogram_share if self.limits == "private" else 0.0
         # Of a release whose sensitivity is 1 for one user who is added or removed.
-        released = (whole - looking) / totals_squared(setting.adjacency, publishers, 1)
+        released = (whole - looking) / totals_squared(setting.adjacency, data.layout, 1)
         epsilon = epsilon_of_gaussian(Fraction(released), DELTA)
         noise = 1 / sqrt(2 * released)
         deviation = sqrt(histogram_squared(setting.adjacency) / (2 * looking)) if looking else 0.0

@@ -57,7 +57,7 @@ def dataset_of(
     else:
         weight = weight[order]
     del order
-    layout = Layout(("publisher",), publishers)
+    layout = Layout.of_publishers(publishers)
     contributions = ArrayContributions(user, day, publisher, weight, slots, layout)
     return Dataset(
         name, label, users, slots, publishers, largest_user, quantile_limit, contributions

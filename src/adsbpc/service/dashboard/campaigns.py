@@ -265,7 +265,7 @@ def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, A
     spec, campaign = registered.spec, registered.campaign
     status, timeline = campaign.status(visible), Timeline(spec.grid)
     facts = {
-        "Metric": f"attributed {spec.campaign.metric}",
+        "Metric": f"attributed {' and '.join(each.metric for each in spec.measures)}",
         "Period": f"{timeline.period(spec.campaign.slots)} ({spec.campaign.timezone})",
         "Published": f"no {timeline.word} yet, of {spec.campaign.slots}",
         "Attribution": attribution(spec.attribution),

@@ -1,0 +1,102 @@
+"""What is published beside cells: sums of them, and how cells follow from noisy sums.
+
+Cells are the product of lists, the last list changing fastest. A view keeps the first lists, and has
+a column for each sum over the others, times the view's weight. Views stand side by side, from the
+sum of everything to the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+# A cell of the books is the person's number times one of these, plus the place of the cell.
+_FEW_PLACES, _MANY_PLACES = 4096, 32768
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`lengths` are those of the lists; `weights` by how many of them a view keeps, 0 for one that
+    has no columns."""
+
+    lengths: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        return prod(self.lengths)
+
+    @property
+    def books_places(self) -> int:
+        return _FEW_PLACES if self.cells < _FEW_PLACES else _MANY_PLACES
+
+    @property
+    def views(self) -> list[tuple[int, int, int]]:
+        """(first column, cells in a column, weight) of every view that has columns."""
+        found, first = [], 0
+        for depth, weight in enumerate(self.weights):
+            if weight:
+                found.append((first, prod(self.lengths[depth:]), weight))
+                first += prod(self.lengths[:depth])
+        return found
+
+    @property
+    def count(self) -> int:
+        return sum(self.cells // summed for _, summed, _ in self.views)
+
+    def of(self, cells: Sequence[int]) -> list[int]:
+        """
+        >>> Columns((2, 2), (1, 0, 3)).of([1, 2, 3, 4])
+        [10, 3, 6, 9, 12]
+        """
+        return [
+            weight * sum(cells[start : start + summed])
+            for _, summed, weight in self.views
+            for start in range(0, self.cells, summed)
+        ]
+
+    def squared(self, bound: int, substitution: bool) -> int:
+        """How far a person with weights >= 0 that add up to a bound moves all columns, squared. To
+        be replaced by one in another column moves a view of several columns twice as much."""
+        return bound**2 * sum(
+            weight**2 * (2 if substitution and summed < self.cells else 1)
+            for _, summed, weight in self.views
+        )
+
+    def solve(self, values: Sequence[float]) -> list[float]:
+        """The cells that fit noisy columns best. From the cells up, each sum is the mean of what
+        its own column and its parts say, weighed by precision; on the way down, parts that do not
+        add up to their sum share what is missing, because all of them are alike."""
+        levels: list[list[float]] = []
+        parts: list[float] = []
+        variance, first = float("inf"), self.count
+        for depth in range(len(self.lengths), -1, -1):
+            size, weight = prod(self.lengths[:depth]), self.weights[depth]
+            own = None
+            if weight:
+                first -= size
+                own = [value / weight for value in values[first : first + size]]
+            if depth == len(self.lengths):
+                assert own is not None
+                parts, variance = own, 1 / weight**2
+            else:
+                count = self.lengths[depth]
+                parts = [sum(parts[k : k + count]) for k in range(0, len(parts), count)]
+                variance *= count
+                if own is not None:
+                    precision = weight**2 + 1 / variance
+                    parts = [
+                        (weight**2 * mine + theirs / variance) / precision
+                        for mine, theirs in zip(own, parts, strict=True)
+                    ]
+                    variance = 1 / precision
+            levels.append(parts)
+        found = levels.pop()
+        for count, below in zip(self.lengths, reversed(levels), strict=True):
+            missing = [
+                (whole - sum(below[k * count : (k + 1) * count])) / count
+                for k, whole in enumerate(found)
+            ]
+            found = [part + missing[k // count] for k, part in enumerate(below)]
+        return found

@@ -1,0 +1,110 @@
+"""The parts of the campaign file about what is counted: `[[measure]]` and `[dimensions.NAME]`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER
+from adsbpc.model.layout import LARGEST_WEIGHT
+from adsbpc.model.section import Key, Name, Section
+from adsbpc.model.toml import MisfitError
+
+MetricName = Literal["conversions", "value"]
+ValueCap = Annotated[float, Field(ge=1e-6, le=1e12)]
+PUBLISHER = "publisher"
+# Of the sum of everything, and of each further dimension: totals that are a little noisier than
+# publishers, for a twentieth of what publishers could have.
+_TOTAL, _OTHERS = 1, 3
+
+
+class DimensionSection(Section):
+    """A public list of values that a column of events may have; all others are "other"."""
+
+    column: Name
+    of: Literal["conversion", "impression"] = "conversion"
+    values: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _values_are_a_list(self) -> Self:
+        check_listed("values", self.values)
+        return self
+
+
+class MeasureSection(Section):
+    """One question. `by` lists the dimensions whose product has the cells; sums that keep the first
+    of them, and all of them, have `weights`, from none to all. `share` is that of the budget."""
+
+    name: Key
+    metric: MetricName = "conversions"
+    value_cap: ValueCap | None = None
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None = None
+    by: Annotated[tuple[Name, ...], Field(min_length=1, max_length=4)] = (PUBLISHER,)
+    share: Annotated[float, Field(ge=0.001, le=1)] | None = None
+    weights: tuple[Annotated[int, Field(ge=0, le=LARGEST_WEIGHT)], ...] | None = None
+
+    @model_validator(mode="after")
+    def _keys_belong_together(self) -> Self:
+        check_metric(self.metric, self.value_cap)
+        if self.currency is not None and self.metric != "value":
+            raise MisfitError(
+                'belongs to metric = "value": set that metric or remove it', "currency"
+            )
+        check_listed("by", self.by)
+        if self.weights is not None and (
+            len(self.weights) != len(self.by) + 1 or self.weights[-1] == 0
+        ):
+            raise MisfitError(
+                f"expected {len(self.by) + 1} whole numbers: of the sum of everything, and of each "
+                "dimension that is told apart further; the last one above 0",
+                "weights",
+                value=str(list(self.weights)),
+            )
+        if ":" in self.name:
+            raise MisfitError("expected a name without a colon", "name", value=repr(self.name))
+        return self
+
+    @property
+    def stated_weights(self) -> tuple[int, ...]:
+        return self.weights or (_TOTAL, *[_OTHERS] * len(self.by))
+
+
+def check_metric(metric: str, value_cap: float | None) -> None:
+    if metric == "value" and value_cap is None:
+        raise MisfitError(
+            'metric = "value" needs value_cap, the most that one conversion counts', "metric"
+        )
+    if metric != "value" and value_cap is not None:
+        raise MisfitError(
+            'value_cap belongs to metric = "value": set that metric or remove it', "value_cap"
+        )
+
+
+def check_listed(key: str, names: tuple[str, ...]) -> None:
+    """Refuse a list with repeats, or with a name that stands for something else."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise MisfitError(f"{key} lists {twice[0]!r} more than once: remove the repeats", key)
+    for kept, meaning in (
+        (OTHER_PUBLISHER, "everything that is not listed"),
+        (ALL_PUBLISHERS, "the total"),
+    ):
+        if kept in names:
+            raise MisfitError(f"{key} lists {kept!r}, which is kept for {meaning}: remove it", key)
+
+
+def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:
+    """Of the budget; equal ones where none is given."""
+    given = [each.share for each in measures if each.share is not None]
+    if not given:
+        return tuple(Fraction(1, len(measures)) for _ in measures)
+    if len(given) < len(measures):
+        missing = next(each.name for each in measures if each.share is None)
+        raise MisfitError(f"measure {missing!r} has no share, and others have: give all or none")
+    shares = tuple(Fraction(str(share)) for share in given)
+    if sum(shares) != 1:
+        raise MisfitError(f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1")
+    return shares
