@@ -23,7 +23,7 @@ from adsbpc.campaign import attribute
 from adsbpc.campaign.fits import make_fit
 from adsbpc.engines import open_engine
 from adsbpc.errors import LedgerError, PrivacyError, SpecError
-from adsbpc.mechanisms import plan_mechanism
+from adsbpc.mechanisms import plan_measures
 from adsbpc.model import Fit, load_spec
 from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.privacy import COUNT_UNITS
@@ -84,7 +84,7 @@ def test_the_fit_is_made_once_and_charged_once(model: str, privacy: str, tmp_pat
 def test_measuring_has_what_the_fit_leaves(tmp_path: Path) -> None:
     file = with_fit(tmp_path)
     spec = load_spec(file)
-    assert float(plan_mechanism(spec).guarantee.rho) == 0.95
+    assert float(plan_measures(spec).runs[0][1].guarantee.rho) == 0.95
     planned = Campaign.load(file).plan()
     assert float(planned.promise.guarantee.rho) == 1.0
     assert float(sum(planned.split.values())) == 1.0

@@ -12,7 +12,7 @@ import pytest
 from adsbpc import Campaign
 from adsbpc.contributions import ArrayAccounts, CellIndex
 from adsbpc.lab.datasets.dataset import dataset_of
-from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_mechanism
+from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_measures
 from adsbpc.mechanisms.personal_planning import starting_from
 from adsbpc.model import Drawn, Release, load_spec
 from adsbpc.model.slots import SlotGrid
@@ -57,7 +57,7 @@ def month(mechanism: PersonalBudget, bought: Purchases, seed: int) -> list[Relea
 
 @pytest.fixture
 def mechanism(tmp_path: Path) -> PersonalBudget:
-    planned = plan_mechanism(load_spec(write_groceries(tmp_path, purchases(1))))
+    planned = plan_measures(load_spec(write_groceries(tmp_path, purchases(1)))).runs[0][1]
     assert isinstance(planned, PersonalBudget)
     return planned
 

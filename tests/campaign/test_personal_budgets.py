@@ -21,7 +21,7 @@ from adsbpc.campaign import start
 from adsbpc.campaign.promise import promise_of
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, PrivacyError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import PersonalBudget, plan_mechanism
+from adsbpc.mechanisms import PersonalBudget, plan_measures
 from adsbpc.mechanisms.personal_planning import starting_from
 from adsbpc.model import CampaignSpec, Release, StoredPlan, load_spec
 from adsbpc.privacy import Strategy, identity
@@ -72,7 +72,7 @@ def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("adsbpc.mechanisms.personal_planning.optimised", other_solver)
     monkeypatch.setattr("adsbpc.mechanisms.personal_planning._paced", other_budgets)
-    anew = plan_mechanism(load_spec(file))
+    anew = plan_measures(load_spec(file)).runs[0][1]
     assert isinstance(anew, PersonalBudget)
     assert anew.strategy != started.strategy
     assert anew.fingerprint != started.fingerprint
@@ -219,7 +219,7 @@ def crowd(tmp_path: Path) -> Path:
 def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
     Campaign.load(crowd).release()
     releases = tuple(Release.from_text(text) for _, text in sorted(published(crowd.parent).items()))
-    unstarted = plan_mechanism(load_spec(crowd))
+    unstarted = plan_measures(load_spec(crowd)).runs[0][1]
     assert isinstance(unstarted, PersonalBudget)
     assert unstarted.forecast is not None
     expected = starting_from(unstarted, releases).allowance

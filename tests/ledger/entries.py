@@ -11,7 +11,9 @@ from adsbpc.model import (
     Adjacency,
     Budget,
     ChargeLine,
+    Dimension,
     Guarantee,
+    Measured,
     Release,
     StoredPlan,
 )
@@ -27,13 +29,12 @@ def release_of(
     randomness: str = "opendp",
     value: int = 0,
 ) -> Release:
-    return Release(
-        scope=scope,
-        campaign=campaign,
-        slot=slot,
-        starts_at=f"2026-03-{slot:02d}T00:00:00+00:00",
-        ends_at=f"2026-03-{slot + 1:02d}T00:00:00+00:00",
+    measured = Measured(
+        measure="conversions",
         metric="conversions",
+        dimensions=(Dimension("publisher", ("P-1", "other")),),
+        weights=(0, 1),
+        slot=slot,
         bound=1,
         scale=1.5,
         values=(value, 2),
@@ -41,9 +42,17 @@ def release_of(
         charges=tuple(
             ChargeLine(f"part {k}", amount / PICO_RHO, amount) for k, amount in enumerate(pico_rho)
         ),
-        estimates=(),
+        answers=(),
         slot_totals=(),
         running_totals=(),
+    )
+    return Release(
+        scope=scope,
+        campaign=campaign,
+        slot=slot,
+        starts_at=f"2026-03-{slot:02d}T00:00:00+00:00",
+        ends_at=f"2026-03-{slot + 1:02d}T00:00:00+00:00",
+        measures=(measured,),
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from adsbpc.contributions import Accounts, ArrayContributions, Contributions
-from adsbpc.mechanisms import AdsBPC, BoundedState, plan_mechanism
+from adsbpc.mechanisms import AdsBPC, BoundedState, plan_measures
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Drawn, Layout
 from adsbpc.privacy import Randomness, SeededRandomness
 
@@ -32,7 +32,7 @@ def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) 
 
 
 def planned(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) -> AdsBPC:
-    mechanism = plan_mechanism(spec_of(slots, workload, **privacy))
+    mechanism = plan_measures(spec_of(slots, workload, **privacy)).runs[0][1]
     assert isinstance(mechanism, AdsBPC)
     return mechanism
 

@@ -11,7 +11,7 @@ from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
 from adsbpc.mechanisms import (
     PersonalBudget,
     PersonalState,
-    plan_mechanism,
+    plan_measures,
 )
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Drawn
@@ -24,7 +24,7 @@ def planned(
     slots: int = SLOTS, workload: dict[str, Any] | None = None, **privacy: Any
 ) -> PersonalBudget:
     privacy = {"mechanism": "personal-budget", **privacy}
-    mechanism = plan_mechanism(spec_of(slots, workload, **privacy))
+    mechanism = plan_measures(spec_of(slots, workload, **privacy)).runs[0][1]
     assert isinstance(mechanism, PersonalBudget)
     return mechanism
 

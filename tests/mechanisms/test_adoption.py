@@ -8,9 +8,9 @@ import pytest
 
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms import FIT_PART, BoundedState, PersonalState
+from adsbpc.mechanisms import BoundedState, PersonalState
 from adsbpc.mechanisms.bounds import QuantileAndSparseVector
-from adsbpc.model import PICO_RHO, ChargeLine, Drawn, Release
+from adsbpc.model import PICO_RHO, ChargeLine, Drawn, Measured, Release
 from adsbpc.privacy import SeededRandomness
 from tests.mechanisms.campaigns import Given, conversions, planned
 from tests.mechanisms.personal_campaigns import index_of, people
@@ -18,15 +18,16 @@ from tests.mechanisms.personal_campaigns import planned as planned_personal
 
 SLOTS = 30
 SVT = {"bounds": "svt", "quantile_slots": 2, "max_reports": 3, "threshold": 5}
-FIT = ChargeLine(FIT_PART, 0.5, PICO_RHO // 2)
 
 
-def release_of(drawn: Drawn, **fields: Any) -> Release:
+def release_of(drawn: Drawn, **fields: Any) -> Measured:
     """As it would be read from its file."""
+    measured = Measured(**dict(drawn), measure="conversions", metric="conversions")
     text = Release(
-        **dict(drawn), scope="acme", campaign="test", starts_at="", ends_at="", metric="conversions"
-    ).to_text()
-    return Release.from_text(text).model_copy(update=fields)
+        scope="acme", campaign="test", slot=drawn.slot, starts_at="", ends_at="",
+        measures=(measured,),
+    ).to_text()  # fmt: skip
+    return Release.from_text(text).measures[0].model_copy(update=fields)
 
 
 def crowd(slots: int) -> list[tuple[str, int, int]]:
@@ -133,6 +134,3 @@ def test_charges_that_would_pass_the_promise() -> None:
     dear = release_of(drawn, charges=(ChargeLine("measurement", 2.0, 2 * PICO_RHO),))
     with pytest.raises(PrivacyError, match="but rho = 1 is promised"):
         mechanism.adopt(BoundedState(), Given(), dear)
-    # A fit of the attribution model is charged beside the mechanism.
-    charges = release_of(drawn).charges
-    assert mechanism.adopt(BoundedState(), Given(), release_of(drawn, charges=(*charges, FIT)))

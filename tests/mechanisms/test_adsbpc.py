@@ -17,6 +17,7 @@ from adsbpc.mechanisms.bounds import HISTOGRAM_EDGES, HistogramTracker
 from adsbpc.model import PICO_RHO, Adjacency, Layout
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SecureRandomness, SeededRandomness
+from tests.estimates import by_cell
 from tests.mechanisms.campaigns import LAYOUT, bound_of, conversions, planned, run, spec_of
 
 TRACKERS: list[dict[str, Any]] = [
@@ -103,7 +104,7 @@ def test_empty_slots_are_released_too(
     assert [release.slot for release in releases] == list(range(1, 10))
     for release in releases:
         assert len(release.values) == len(LAYOUT)
-        assert {a.cell for a in release.estimates} == set(LAYOUT.cells)
+        assert {a.keys for a in by_cell(release)} == set(LAYOUT.names(1))
         assert release.randomness == "opendp"
         assert any(charge.part == "measurement" for charge in release.charges)
 
@@ -118,10 +119,10 @@ def test_answers_are_sums_of_what_was_released() -> None:
     values = np.array(state.values) / UNIT
     for release in releases:
         expected = values[: release.slot].sum(axis=0)
-        found = [answer.value for answer in release.estimates]
+        found = [answer.value for answer in by_cell(release)]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         spread = sqrt(sum(scale**2 for scale in state.scales[: release.slot])) / UNIT
-        assert [a.standard_error for a in release.estimates] == pytest.approx([spread] * 2)
+        assert [a.standard_error for a in by_cell(release)] == pytest.approx([spread] * 2)
 
 
 def test_standard_errors_are_the_spread_of_the_error() -> None:
@@ -136,8 +137,8 @@ def test_standard_errors_are_the_spread_of_the_error() -> None:
     for seed in range(400):
         releases, _ = run(mechanism, data, seed)
         for release in releases:
-            for answer in release.estimates:
-                error = answer.value - truth[(release.slot, answer.cell)]
+            for answer in by_cell(release):
+                error = answer.value - truth[(release.slot, *answer.keys)]
                 standardised.append(error / answer.standard_error)
     # Mean and variance of 3,200 standardised errors, some correlated: bounds of over 6 sigma.
     assert abs(np.mean(standardised)) < 0.2
@@ -157,7 +158,7 @@ def test_the_constant_of_the_papers_first_scenario() -> None:
     squares = []
     for seed in range(1_500):
         releases, _ = run(mechanism, nobody, seed)
-        errors = np.array([[a.value for a in release.estimates] for release in releases])
+        errors = np.array([[a.value for a in by_cell(release)] for release in releases])
         squares.append((gammas[:, None] ** 2 * errors**2).sum(axis=0))
     mean_square = np.mean(squares)
     found = np.sqrt(mean_square) / 31
@@ -222,8 +223,8 @@ def test_histogram_bins_grow() -> None:
 def test_expected_errors_are_those_of_a_run() -> None:
     mechanism = planned(8, adsbpc={"bounds": "fixed", "bound": 4}, adjacency="substitute")
     releases, _ = run(mechanism, conversions([], 8), 1)
-    stated = {(r.slot, a.query): a.standard_error for r in releases for a in r.estimates}
-    expected = {(slot, query): error for slot, query, error in mechanism.expected_errors(4)}
+    stated = {(r.slot, a.query): a.standard_error for r in releases for a in by_cell(r)}
+    expected = {(slot, query): error for slot, query, error in mechanism.expected_errors(4, 1)}
     assert expected.keys() == stated.keys()
     for key, error in expected.items():
         assert error == pytest.approx(stated[key], rel=1e-9)

@@ -67,7 +67,9 @@ def test_totals_are_capped_at_the_bound_that_scales_the_noise(bound: int) -> Non
     assert data.asked == [("totals", 1, bound * UNIT), ("totals", 2, bound * UNIT)]
     for rho, (kind, scale) in zip(mechanism.slot_rho, randomness.draws, strict=True):
         assert kind == "gaussian"
-        assert scale == gaussian_scale(totals_squared(Adjacency.ADD_REMOVE, 2, units(bound)), rho)
+        assert scale == gaussian_scale(
+            totals_squared(Adjacency.ADD_REMOVE, LAYOUT, units(bound)), rho
+        )
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

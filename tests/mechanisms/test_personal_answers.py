@@ -10,6 +10,7 @@ import pytest
 
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SeededRandomness
+from tests.estimates import by_cell
 from tests.mechanisms.campaigns import LAYOUT
 from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
 
@@ -27,17 +28,17 @@ def test_answers_are_unbiased_with_the_errors_they_state(workload: dict[str, Any
     """Over 150 runs of a fixed allowance: z-scores have mean 0 and deviation 1."""
     mechanism = planned(workload=workload, personal_budget={"allowance": 3.0})
     index = index_of(people(count=300))
-    scores: dict[tuple[str, str], list[float]] = {}
+    scores: dict[tuple[str, ...], list[float]] = {}
     for seed in range(150):
         releases, state = run(mechanism, index, SeededRandomness(seed))
         kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNIT
         asked = mechanism.workloads[0]
         truth = dict(zip(asked.names, asked.answers(kept), strict=True))
         for release in releases:
-            for each in release.estimates:
-                column = LAYOUT.cells.index(each.cell)
+            for each in by_cell(release):
+                column = LAYOUT.names(1).index(each.keys)
                 error = (each.value - truth[each.query][column]) / each.standard_error
-                scores.setdefault((each.query, each.cell), []).append(error)
+                scores.setdefault((each.query, *each.keys), []).append(error)
     assert len(scores) == len(mechanism.workloads[0].names) * len(LAYOUT)
     for found in scores.values():
         assert abs(np.mean(found)) < 5 / sqrt(150)
@@ -48,9 +49,14 @@ def test_slot_and_running_totals_are_there_whatever_the_workload() -> None:
     mechanism = planned(workload={"queries": "ranges", "ranges": [[2, 5]]})
     releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
     for slot, release in enumerate(releases, start=1):
-        assert [each.span for each in release.slot_totals] == [(slot, slot)] * len(LAYOUT)
-        assert [each.span for each in release.running_totals] == [(1, slot)] * len(LAYOUT)
-        assert len(release.estimates) == (len(LAYOUT) if slot == 5 else 0)
+        views = [(), ("publisher",)]
+        assert [(each.view, each.span) for each in release.slot_totals] == [
+            (view, (slot, slot)) for view in views
+        ]
+        assert [(each.view, each.span) for each in release.running_totals] == [
+            (view, (1, slot)) for view in views
+        ]
+        assert [each.view for each in release.answers] == (views if slot == 5 else [])
 
 
 def test_noise_cancels_in_sums() -> None:
@@ -75,7 +81,8 @@ def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
     with_cut = without = total = 0
     for seed in range(60):
         releases, _ = run(mechanism, index, SeededRandomness(seed))
-        for each, true in zip(releases[-1].running_totals, truth, strict=True):
+        totals = by_cell(releases[-1], releases[-1].running_totals)
+        for each, true in zip(totals, truth, strict=True):
             assert each.cut > 0
             low = each.value - 1.96 * each.standard_error
             high = each.value + each.cut + 1.96 * hypot(each.standard_error, each.cut_error)

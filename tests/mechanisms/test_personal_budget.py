@@ -24,7 +24,7 @@ from adsbpc.mechanisms import (
 from adsbpc.mechanisms.allowance import Look
 from adsbpc.mechanisms.personal_budget import ONE_CONVERSION
 from adsbpc.mechanisms.personal_planning import starting_from
-from adsbpc.model import PICO_RHO, Adjacency, ChargeLine, Guarantee, Layout, Release
+from adsbpc.model import PICO_RHO, Adjacency, Guarantee, Layout, Measured
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
@@ -131,7 +131,7 @@ def test_no_user_of_a_real_run_costs_more_than_the_limit() -> None:
     spent = [account.spent for account in accounts._exact.values()]
     assert len(spent) > 30
     for account in accounts._exact.values():
-        exact = cost(mechanism.strategy, account.moved)
+        exact = cost(mechanism.strategy, mechanism.layout, account.moved)
         assert exact == account.spent + account.spent_on_cut <= LIMIT
 
 
@@ -163,9 +163,9 @@ def test_the_smallest_campaigns_work(slots: int, adjacency: Adjacency) -> None:
         releases, state = run(mechanism, index_of(rows, slots), SeededRandomness(1))
         assert len(releases) == slots
         for release in releases:
-            for each in (*release.estimates, *release.slot_totals, *release.running_totals):
+            for each in (*release.answers, *release.slot_totals, *release.running_totals):
                 assert np.isfinite(
-                    [each.value, each.standard_error, each.cut, each.cut_error]
+                    [*each.values, each.standard_error, each.cut, each.cut_error]
                 ).all()
         assert Fraction(state.spent, PICO_RHO) <= 1
 
@@ -280,7 +280,7 @@ def test_a_quiet_slot_looks_like_any_other() -> None:
         assert one.charges == other.charges
         assert len(one.values) == len(other.values)
         assert len(one.histogram) == len(other.histogram)
-        assert [each.query for each in one.estimates] == [each.query for each in other.estimates]
+        assert [each.query for each in one.answers] == [each.query for each in other.answers]
 
 
 @pytest.mark.parametrize(
@@ -304,18 +304,8 @@ def test_a_campaign_starts_where_an_earlier_one_ended(adjacency: Adjacency) -> N
     mechanism = planned(adjacency=adjacency)
     releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
     earlier = tuple(
-        Release(
-            scope="acme", campaign="winter", slot=each.slot, starts_at="", ends_at="",
-            metric="conversions", mechanism="personal-budget", allowance=each.allowance,
-            histogram=each.histogram, scale=each.scale, values=each.values, randomness="opendp",
-            charges=tuple(
-                ChargeLine(charge.part, float(charge.rho), charge.pico_rho)
-                for charge in each.charges
-            ),
-            estimates=(), slot_totals=(), running_totals=(),
-        )
-        for each in releases
-    )  # fmt: skip
+        Measured(**dict(each), measure="conversions", metric="conversions") for each in releases
+    )
     assert mechanism.forecast is not None
     started = starting_from(mechanism, earlier)
     assert started.allowance is not None

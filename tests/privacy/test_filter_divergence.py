@@ -11,7 +11,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from adsbpc.model import Adjacency
+from adsbpc.model import Adjacency, Layout
 from adsbpc.privacy import Account, Strategy, Terms, admit, filter, gaussian_scale
 from adsbpc.privacy.sensitivity import filtered_squared
 
@@ -21,6 +21,7 @@ RHO = Fraction(1, 2)
 STRATEGY = Strategy(((2,), (1, 2)))
 ALPHAS = (1.25, 2.0, 5.0, 20.0)
 CUT = 2
+LAYOUT = Layout.of_publishers(["P-1", "other"])
 # What a user contributes to a slot: so much with one of two publishers.
 Wish = tuple[int, int]
 NOTHING: Wish = (0, 0)
@@ -56,10 +57,10 @@ def admitted(first: Wish, second: Wish, multiplier: int, rows_so_far: bool) -> t
     account = Account()
     half = LIMIT if rows_so_far else LIMIT // 2
     terms = Terms(gram_row(1, rows_so_far), 3, 1, half * 19 // 20, half // 20)
-    admit(account, {first[0]: first[1]}, CUT, terms)
+    admit(account, {first[0]: first[1]}, LAYOUT, terms)
     one = row_shifts(account, STRATEGY.rows[0])
     terms = Terms(gram_row(2, rows_so_far), multiplier, 1, LIMIT * 19 // 20, LIMIT // 20)
-    admit(account, {second[0]: second[1]}, CUT, terms)
+    admit(account, {second[0]: second[1]}, LAYOUT, terms)
     return one + row_shifts(account, STRATEGY.rows[1])
 
 

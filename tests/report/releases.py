@@ -15,11 +15,13 @@ from adsbpc.model import (
     OTHER_PUBLISHER,
     PICO_RHO,
     Adjacency,
+    Answers,
     Budget,
     CampaignSpec,
-    Estimate,
+    Dimension,
     Fit,
     Guarantee,
+    Measured,
     ModelShare,
     Promise,
     Release,
@@ -188,13 +190,12 @@ class MadeUp:
             "sliding": self._answers(f"window {first}..{slot}", (first, slot), noisy),
             "matrix": self._change(slot, noisy),
         }
-        return Release(
-            scope="acme",
-            campaign=self.name,
-            slot=slot,
-            starts_at=starts_at,
-            ends_at=ends_at,
+        measured = Measured(
+            measure=self.metric,
             metric="value" if self.metric == "value" else "conversions",
+            dimensions=(Dimension("publisher", (*self.publishers, OTHER_PUBLISHER)),),
+            weights=(0, 1),
+            slot=slot,
             mechanism=self.mechanism,
             bound=None if self.estimates_cut else self.bounds[slot % len(self.bounds)],
             allowance=(
@@ -204,9 +205,17 @@ class MadeUp:
             values=tuple(int(value) for value in noisy[slot - 1]),
             randomness="seeded",
             charges=(),
-            estimates=tuple(answer for query in self.queries for answer in answers[query]),
+            answers=tuple(answer for query in self.queries for answer in answers[query]),
             slot_totals=alone,
             running_totals=running,
+        )
+        return Release(
+            scope="acme",
+            campaign=self.name,
+            slot=slot,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            measures=(measured,),
             attribution=self._model_of(slot),
             fit=self.fit if slot == self.fit_slot else None,
         )
@@ -216,32 +225,42 @@ class MadeUp:
             return None
         return self.model if slot > (self.fit_slot or 0) else _FALLBACK
 
-    def _answers(self, query: str, span: tuple[int, int], noisy: Reals) -> tuple[Estimate, ...]:
+    def _answers(self, query: str, span: tuple[int, int], noisy: Reals) -> tuple[Answers, ...]:
         first, last = span
         sums = noisy[first - 1 : last].sum(axis=0)
         spread = self.scale * (last - first + 1) ** 0.5
-        answers = self._estimates(query, sums[: self._columns], spread, span)
         if not self.estimates_cut:
-            return answers
-        totals = np.maximum(noisy[:last, : self._columns].sum(axis=0), 0)
-        cut, cut_error = max(sums[-1], 0.0), self.cut_scale * (last - first + 1) ** 0.5
-        return tuple(
-            replace(answer, cut=float(share * cut), cut_error=float(share * cut_error))
-            for answer, share in zip(answers, totals / max(totals.sum(), 1.0), strict=True)
-        )
+            return answers_of(query, sums[: self._columns], spread, span)
+        cut, cut_error = max(float(sums[-1]), 0.0), self.cut_scale * (last - first + 1) ** 0.5
+        return answers_of(query, sums[: self._columns], spread, span, cut, cut_error)
 
-    def _change(self, slot: int, noisy: Reals) -> tuple[Estimate, ...]:
+    def _change(self, slot: int, noisy: Reals) -> tuple[Answers, ...]:
         """From the slot before to this one: a query that is no sum over slots."""
         if slot == 1:
             return ()
         change = (noisy[slot - 1] - noisy[slot - 2])[: self._columns]
-        return self._estimates(f"change row {slot}", change, self.scale * 2**0.5, None)
+        return answers_of(f"change row {slot}", change, self.scale * 2**0.5, None)
 
-    def _estimates(
-        self, query: str, sums: Sequence[float] | Reals, spread: float, span: Any
-    ) -> tuple[Estimate, ...]:
-        names = (*self.publishers, OTHER_PUBLISHER)
-        return tuple(
-            Estimate(name, query, float(value), spread, span)
-            for name, value in zip(names, sums, strict=True)
-        )
+
+def answers_of(
+    query: str,
+    values: Sequence[float] | Reals,
+    error: float,
+    span: tuple[int, int] | None,
+    cut: float = 0.0,
+    cut_error: float = 0.0,
+) -> tuple[Answers, ...]:
+    """Everything together, and by publisher, with independent noise."""
+    by_publisher = tuple(map(float, values))
+    total = (sum(by_publisher),)
+    return (
+        Answers((), query, total, error * len(by_publisher) ** 0.5, span, cut, cut_error),
+        Answers(("publisher",), query, by_publisher, error, span, cut, cut_error),
+    )
+
+
+def with_totals(report: Report, totals: tuple[Answers, ...]) -> Report:
+    """The same, with other running totals after the newest slot."""
+    measured = report.newest.measures[0].model_copy(update={"running_totals": totals})
+    newest = report.newest.model_copy(update={"measures": (measured,)})
+    return replace(report, releases=(*report.releases[:-1], newest))

@@ -54,16 +54,16 @@ def test_publishers_add_up_and_spans_join(seed: int, volume: float) -> None:
     rows = made.report(adjusted=True).rows()
     by_key = {(row.slot, row.publisher): row for row in rows}
     names = [*made.publishers, "other"]
-    adjustment = Adjustment.of(made.releases())
+    adjustment = Adjustment.of([release.measures[0] for release in made.releases()])
     for slot in range(1, 10):
         parts = sum(by_key[slot, name].estimate for name in names)
         assert by_key[slot, ALL_PUBLISHERS].estimate == pytest.approx(parts)
     for name in names:
-        whole = adjustment.sum_over(name, (1, 9))
+        whole = adjustment.sum_over((name,), (1, 9))
         assert whole == pytest.approx(by_key[9, name].estimate)
-        joined = adjustment.sum_over(name, (1, 4)) + adjustment.sum_over(name, (5, 9))
+        joined = adjustment.sum_over((name,), (1, 4)) + adjustment.sum_over((name,), (5, 9))
         assert whole == pytest.approx(joined)
-        one_by_one = sum(adjustment.sum_over(name, (slot, slot)) for slot in range(1, 10))
+        one_by_one = sum(adjustment.sum_over((name,), (slot, slot)) for slot in range(1, 10))
         assert whole == pytest.approx(one_by_one)
 
 

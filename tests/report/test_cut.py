@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from adsbpc.model import ALL_PUBLISHERS, Estimate, Release
+from adsbpc.model import ALL_PUBLISHERS, Answers, Release
 from adsbpc.report import Cell
-from tests.report.releases import MadeUp
+from tests.estimates import by_cell
+from tests.report.releases import MadeUp, answers_of, with_totals
 
 _REACH = 1.959963984540054
-_NEW_FIELDS = ("mechanism", "allowance", "histogram")
 
 
-def _cells(*estimates: Estimate) -> list[Cell]:
-    report = MadeUp(released=1).report()
-    return list(report.lens.cells(report.newest, estimates))
+def _cells(*answers: Answers, totals: Sequence[float] = (1.0, 0.0)) -> list[Cell]:
+    """Of publishers with so much so far each."""
+    report = MadeUp(publishers=tuple(f"p{k}" for k in range(len(totals) - 1)), released=1).report()
+    report = with_totals(report, answers_of("prefix 1..1", totals, 1.0, (1, 1)))
+    return list(report.lens.cells(report.measured[-1], answers))
 
 
 def test_the_interval_by_hand() -> None:
-    cell, _ = _cells(Estimate("search", "slot 1", 100.0, 3.0, (1, 1), cut=20.0, cut_error=4.0))
+    cell, *_ = _cells(*answers_of("slot 1", [100.0, 0.0], 3.0, (1, 1), cut=20.0, cut_error=4.0))
     assert cell.estimate == 100
     assert cell.cut == 20
     assert cell.standard_error == 3
@@ -31,38 +35,37 @@ def test_the_interval_by_hand() -> None:
 
 
 def test_errors_of_what_was_cut_add_up_as_they_are() -> None:
-    *_, everything = _cells(
-        Estimate("search", "slot 1", 100.0, 3.0, (1, 1), cut=20.0, cut_error=8.0),
-        Estimate("social", "slot 1", 50.0, 4.0, (1, 1), cut=10.0, cut_error=4.0),
-    )
+    answers = answers_of("slot 1", [100.0, 50.0], 5 / 2**0.5, (1, 1), cut=30.0, cut_error=12.0)
+    first, _, everything = _cells(*answers, totals=(200.0, 100.0))
+    assert first.cut == pytest.approx(20)
     assert everything.publisher == ALL_PUBLISHERS
     assert everything.cut == 30
-    # 3 and 4 make 5, in squares; 8 and 4 make 12; 5 and 12 make 13, in squares.
+    # The noise of both makes 5, in squares; 8 and 4 make 12; 5 and 12 make 13, in squares.
     assert everything.standard_error == pytest.approx(5)
     assert everything.low == pytest.approx(150 - 5 * _REACH)
     assert everything.high == pytest.approx(150 + 30 + 13 * _REACH)
 
 
 def test_what_was_cut_makes_nothing_less_noisy() -> None:
-    cell, _ = _cells(Estimate("search", "slot 1", 5.0, 3.0, (1, 1), cut=90.0, cut_error=1.0))
+    cell, *_ = _cells(*answers_of("slot 1", [5.0, 0.0], 3.0, (1, 1), cut=90.0, cut_error=1.0))
     assert cell.noisy
     assert cell.low < 0
 
 
 def test_an_adjusted_interval_holds_what_was_cut_and_the_adjusted_number() -> None:
-    report = MadeUp(released=1).report()
-    *rest, last = report.newest.running_totals
-    below = replace(last, value=-10.0, standard_error=2.0, cut=3.0, cut_error=1.5)
-    newest = report.newest.model_copy(update={"running_totals": (*rest, below)})
-    report = replace(report, releases=(newest,), adjusted=True)
-    *_, cell, _ = report.running_totals([1])
+    report = MadeUp(publishers=("p",), released=1).report(adjusted=True)
+
+    def cell(value: float) -> Cell:
+        """Nothing is above zero, so that both have the same of what was cut."""
+        totals = answers_of("prefix 1..1", [value] * 2, 2.0, (1, 1), cut=6.0, cut_error=3.0)
+        return with_totals(report, totals).running_totals([1])[0]
+
     # -10 + 3 + 1.96 * 2.5 is below zero, where the adjusted number is.
-    assert (cell.estimate, cell.low, cell.high) == (0, 0, 0)
-    wider = replace(below, value=-2.0)
-    newest = newest.model_copy(update={"running_totals": (*rest, wider)})
-    *_, cell, _ = replace(report, releases=(newest,)).running_totals([1])
-    assert (cell.estimate, cell.low) == (0, 0)
-    assert cell.high == pytest.approx(-2 + 3 + 2.5 * _REACH)
+    below = cell(-10.0)
+    assert (below.estimate, below.low, below.high) == (0, 0, 0)
+    wider = cell(-2.0)
+    assert (wider.estimate, wider.low) == (0, 0)
+    assert wider.high == pytest.approx(-2 + 3 + 2.5 * _REACH)
 
 
 def test_bounds_keep_their_intervals_to_the_last_digit() -> None:
@@ -74,20 +77,38 @@ def test_bounds_keep_their_intervals_to_the_last_digit() -> None:
         assert cell.high == cell.estimate + reach * cell.standard_error
 
 
-def test_releases_from_before_there_were_budgets_read_the_same() -> None:
-    report = MadeUp(released=3, queries=("prefix", "matrix")).report()
-    old = []
-    for release in report.releases:
-        stored = json.loads(release.to_text())
-        for name in _NEW_FIELDS:
-            del stored[name]
-        for name in ("estimates", "slot_totals", "running_totals"):
-            for estimate in stored[name]:
-                del estimate["cut"], estimate["cut_error"]
-        old.append(Release.from_text(json.dumps(stored)))
-    again = replace(report, releases=tuple(old))
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_releases_of_earlier_formats_read_the_same(mechanism: Any) -> None:
+    """Format 1 and 2 had one measure by publisher, in one object, with answers one by one."""
+    report = MadeUp(released=3, queries=("prefix", "matrix"), mechanism=mechanism).report()
+    again = replace(report, releases=tuple(map(_as_before, report.releases)))
     assert again.to_csv() == report.to_csv()
     assert again.to_html() == report.to_html()
+
+
+def _as_before(release: Release) -> Release:
+    stored = json.loads(release.to_text())
+    (measured,) = stored.pop("measures")
+    del stored["fit_charge"], measured["measure"], measured["dimensions"], measured["weights"]
+    fine = release.measures[0]
+    for old, new in (("estimates", "answers"), ("slot_totals",) * 2, ("running_totals",) * 2):
+        measured.pop(new)
+        stored[old] = [
+            {
+                "publisher": each.keys[0], "query": each.query, "value": each.value,
+                "standard_error": each.standard_error, "span": each.span,
+                **({"cut": each.cut, "cut_error": each.cut_error} if each.cut_error else {}),
+            }
+            for each in by_cell(fine, getattr(fine, new))
+        ]  # fmt: skip
+    if fine.allowance is None:
+        # The first version knew nothing of budgets.
+        for name in ("mechanism", "allowance", "histogram"):
+            del measured[name]
+        del stored["format"]
+    else:
+        stored["format"] = 2
+    return Release.from_text(json.dumps(stored | measured))
 
 
 def test_personal_budgets_are_stored_and_read_again() -> None:
@@ -109,15 +130,12 @@ def test_intervals_hold_the_truth_before_cutting() -> None:
     cut = random.exponential(200, questions)
     values = kept + random.normal(0, noise, kept.shape)
     counted = np.maximum(cut + random.normal(0, cut_noise, questions), 0)
-    estimates = [
-        Estimate(
-            f"p{p}", f"q{q}", values[q, p], noise, (1, 1), share * counted[q], share * cut_noise
-        )
+    asked = [
+        answers_of(f"q{q}", values[q], noise, (1, 1), counted[q], cut_noise)
         for q in range(questions)
-        for p, share in enumerate(shares)
     ]
     truth = kept + np.outer(cut, shares)
-    cells = _cells(*estimates)
+    cells = _cells(*(each for answers in asked for each in answers), totals=shares)
     single = [cell for cell in cells if cell.publisher != ALL_PUBLISHERS]
     together = [cell for cell in cells if cell.publisher == ALL_PUBLISHERS]
     # The standard error of a rate of 5% among 4,000 is 0.35%.
@@ -125,17 +143,14 @@ def test_intervals_hold_the_truth_before_cutting() -> None:
     assert 0.01 < _missed(together, truth.sum(axis=1)) <= 0.055
 
     # Without the cut, and with errors as if they were independent, they miss clearly more.
-    blind = _cells(*(replace(each, cut=0.0, cut_error=0.0) for each in estimates))
-    assert _missed([c for c in blind if c.publisher != ALL_PUBLISHERS], truth.ravel()) > 0.3
-    independent = replace(
-        Estimate("p", "q", 0.0, noise * len(shares) ** 0.5, (1, 1)),
-        cut_error=cut_noise * float(np.linalg.norm(shares)),
+    blind = _cells(
+        *(replace(each, cut=0.0, cut_error=0.0) for answers in asked for each in answers),
+        totals=shares,
     )
-    wrong = [
-        replace(independent, query=f"q{q}", value=values[q].sum(), cut=counted[q])
-        for q in range(questions)
-    ]
-    assert _missed(_cells(*wrong)[::2], truth.sum(axis=1)) > 0.08
+    assert _missed([c for c in blind if c.publisher != ALL_PUBLISHERS], truth.ravel()) > 0.3
+    independent = cut_noise * float(np.linalg.norm(shares))
+    wrong = _cells(*(replace(total, cut_error=independent) for total, _ in asked), totals=shares)
+    assert _missed(wrong, truth.sum(axis=1)) > 0.08
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])

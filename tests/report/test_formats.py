@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import os
-from dataclasses import asdict
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,11 @@ def _read(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
-    expected = _plain([asdict(row) for row in report.rows()])
+    columns = report.columns()
+    expected = _plain(
+        [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    )
+    assert [row["value"] for row in expected] == [cell.estimate for cell in report.rows()]
     assert _plain(report.to_arrow().to_pylist()) == expected
     assert _plain(report.to_pandas().to_dict("records")) == expected
     assert _plain(report.to_polars().to_dicts()) == expected
@@ -66,13 +69,18 @@ def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
     assert _read([row | {"noisy": row["noisy"] == "true"} for row in numbers]) == expected
 
 
-_NUMBERS = {"slot", "estimate", "standard_error", "low", "high", "cut"}
+_NUMBERS = {
+    "slot", "first_slot", "last_slot", "value", "standard_error", "low", "high", "cut",
+}  # fmt: skip
 
 
 def test_what_was_cut_stands_beside_the_interval() -> None:
     made = MadeUp(released=2, queries=("slot", "matrix"), mechanism="personal-budget", cut_scale=0)
     rows = list(csv.DictReader(io.StringIO(made.report().to_csv(), newline="")))
-    assert list(rows[0])[-4:] == ["low", "high", "cut", "noisy"]
+    assert list(rows[0]) == [
+        "measure", "view", "slot", "first_slot", "last_slot", "starts_at", "ends_at", "query",
+        "publisher", "value", "low", "high", "standard_error", "cut", "noisy",
+    ]  # fmt: skip
     cut = {row["query"]: float(row["cut"]) for row in rows if row["publisher"] == "(all)"}
     assert cut["slot 2"] == pytest.approx(made.cut[1].sum())
     # It may move queries that are no sums either way, and nothing is said about those.
@@ -92,7 +100,16 @@ def test_json_says_what_is_promised() -> None:
         "campaign": "spring-shoes",
         "scope": "acme",
         "advertiser": "Ad-1",
-        "metric": "conversions",
+        "format": 2,
+        "measures": [
+            {
+                "name": "conversions",
+                "metric": "conversions",
+                "currency": None,
+                "by": ["publisher"],
+                "share": 1.0,
+            }
+        ],
         "attribution_model": "last_touch",
         "attribution": None,
         "level": 0.9,

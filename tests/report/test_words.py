@@ -15,7 +15,7 @@ from rich.console import Console
 from adsbpc.model import Adjacency
 from adsbpc.report import Report, notes, wording
 from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
-from tests.report.releases import MadeUp
+from tests.report.releases import MadeUp, answers_of, with_totals
 
 
 @given(st.floats(1e-9, 1e9), st.integers(2, 8))
@@ -54,10 +54,7 @@ def test_the_summary() -> None:
 
 def test_the_summary_does_not_call_a_close_race() -> None:
     report = MadeUp(publishers=("left", "right"), volume=0.2, scale=0.01, released=3).report()
-    totals = report.newest.running_totals
-    even = tuple(replace(total, value=50.0, standard_error=3.0) for total in totals)
-    newest = report.newest.model_copy(update={"running_totals": even})
-    report = replace(report, releases=(*report.releases[:-1], newest))
+    report = with_totals(report, answers_of("prefix 1..3", [50.0] * 3, 3.0, (1, 3)))
     assert wording.summary(report).endswith("left and right are too close to call.")
 
 
@@ -68,10 +65,8 @@ def test_the_summary_of_noise_alone() -> None:
 
 def test_other_is_nobodys_lead() -> None:
     report = MadeUp(publishers=("tiny",), volume=1, scale=0.5).report()
-    totals = report.newest.running_totals
-    swapped = (replace(totals[0], value=30.0), replace(totals[1], value=900.0))
-    newest = report.newest.model_copy(update={"running_totals": swapped})
-    report = replace(report, releases=(*report.releases[:-1], newest))
+    error = report.newest.measures[0].running_totals[1].standard_error
+    report = with_totals(report, answers_of("prefix 1..31", [30.0, 900.0], error, (1, 31)))
     assert "tiny leads among the listed with 3%" in wording.summary(report)
 
 
@@ -122,12 +117,10 @@ def test_bounds_in_plain_words() -> None:
 
 def _with_cut(report: Report, cut: float, cut_error: float) -> Report:
     """The same, with this cut in all so far."""
-    totals = report.newest.running_totals
-    changed = tuple(
-        replace(total, cut=cut / len(totals), cut_error=cut_error / len(totals)) for total in totals
+    totals = report.newest.measures[0].running_totals
+    return with_totals(
+        report, tuple(replace(total, cut=cut, cut_error=cut_error) for total in totals)
     )
-    newest = report.newest.model_copy(update={"running_totals": changed})
-    return replace(report, releases=(*report.releases[:-1], newest))
 
 
 def test_personal_budgets_in_plain_words() -> None:

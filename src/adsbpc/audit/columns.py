@@ -1,8 +1,8 @@
 """What is published beside cells: sums of them, and how cells follow from noisy sums.
 
-Cells are the product of lists, the last list changing fastest. A view keeps the first lists, and has
-a column for each sum over the others, times the view's weight. Views stand side by side, from the
-sum of everything to the cells.
+Cells are the product of lists, the last list changing fastest. A view keeps the first lists, and
+has a column for each sum over the others, times the view's weight. Views stand side by side, from
+the sum of everything to the cells.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class Forecast:
             return [level.columns**-0.7 for level in self.levels]
         shares = totals / totals.sum()
         return [
-            float((shares.reshape(level.columns, level.stride).sum(axis=1) ** 2).sum())
+            float((np.add.reduceat(shares, np.arange(0, shares.size, level.stride)) ** 2).sum())
             for level in self.levels
         ]
 

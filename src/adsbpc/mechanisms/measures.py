@@ -42,8 +42,8 @@ class MeasuresState:
     @property
     def last_secret(self) -> Any:
         """SECRET, for JSON: what releases do not tell of the state."""
-        secrets = {name: state.last_secret for name, state in self.states.items()}
-        return next(iter(secrets.values())) if len(secrets) == 1 else secrets
+        hidden = {name: state.last_secret for name, state in self.states.items()}
+        return next(iter(hidden.values())) if len(hidden) == 1 else hidden
 
 
 def step_of(step: Mapping[str, Any], measure: str) -> dict[str, Any]:
