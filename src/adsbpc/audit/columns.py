@@ -57,12 +57,12 @@ class Columns:
         ]
 
     def squared(self, bound: int, substitution: bool) -> int:
-        """How far a person with weights >= 0 that add up to a bound moves all columns, squared. To
-        be replaced by one in another column moves a view of several columns twice as much."""
-        return bound**2 * sum(
-            weight**2 * (2 if substitution and summed < self.cells else 1)
-            for _, summed, weight in self.views
-        )
+        """How far a person with weights >= 0 that add up to a bound moves all columns, squared: all
+        of it in one cell. To be replaced by one who has all of it in another cell moves two columns
+        of every view that tells the two apart, and none of the others."""
+        added = sum(weight**2 for *_, weight in self.views)
+        apart = 2 * sum(weight**2 for _, summed, weight in self.views if summed < self.cells)
+        return bound**2 * (max(added, apart) if substitution else added)
 
     def solve(self, values: Sequence[float]) -> list[float]:
         """The cells that fit noisy columns best. From the cells up, each sum is the mean of what

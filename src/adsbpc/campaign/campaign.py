@@ -357,15 +357,16 @@ class Campaign:
         level: float = 0.95,
         adjusted: bool = False,
         through: Mapping[str, int] | None = None,
+        measure: str | None = None,
     ) -> Report:
         """Released values with intervals; `adjusted` totals never fall and are never negative.
-        `through` as for the status."""
+        `through` as for the status; `measure` is what the page and the table are about."""
         from adsbpc.report import Report
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
         promise = promise_with(self.spec, scope.limit)
-        return Report(self.spec, releases, promise, own, scope, level, adjusted)
+        return Report(self.spec, releases, promise, own, scope, level, adjusted, measure)
 
     @property
     def _key(self) -> tuple[str, str]:

@@ -234,6 +234,10 @@ def report(
         bool,
         typer.Option("--adjusted", help="Totals that never fall, counts that are never negative."),
     ] = False,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="What the page or the table is about; the first measure if left out."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
@@ -241,7 +245,7 @@ def report(
     """Show or write released values with intervals."""
     from adsbpc.cli.report import run
 
-    run(file, format_, out, level, adjusted, as_json)
+    run(file, format_, out, level, adjusted, measure, as_json)
 
 
 @app.command()

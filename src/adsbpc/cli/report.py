@@ -18,6 +18,7 @@ def run(
     out: Path | None,
     level: float,
     adjusted: bool,
+    measure: str | None,
     as_json: bool,
 ) -> None:
     ending = "" if out is None else out.suffix.removeprefix(".")
@@ -34,7 +35,7 @@ def run(
     campaign = Campaign.load(file)
     if file_format is not None:
         check_targets([out or Path(f"report.{file_format}")], campaign.spec, file)
-    report = campaign.report(level, adjusted)
+    report = campaign.report(level, adjusted, measure=measure)
     if file_format is not None:
         target = out or Path(f"report.{file_format}")
         report.write(target, file_format)

@@ -52,16 +52,15 @@ class Layout:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        rule = ""
         if len(self.weights) != len(self.dimensions) + 1:
-            raise ValueError(
-                f"weights = {self.weights}: expected {len(self.dimensions) + 1} of them"
-            )
-        if not all(type(each) is int and 0 <= each <= LARGEST_WEIGHT for each in self.weights):
-            raise ValueError(
-                f"weights = {self.weights}: expected whole numbers up to {LARGEST_WEIGHT}"
-            )
-        if self.weights[-1] == 0:
-            raise ValueError(f"weights = {self.weights}: cells need a weight above 0")
+            rule = f"{len(self.dimensions) + 1} of them"
+        elif not all(type(each) is int and 0 <= each <= LARGEST_WEIGHT for each in self.weights):
+            rule = f"whole numbers from 0 to {LARGEST_WEIGHT}"
+        elif self.weights[-1] == 0:
+            rule = "one above 0 for cells, the last"
+        if rule:
+            raise ValueError(f"weights = {self.weights}: expected {rule}")
 
     @classmethod
     def of_publishers(cls, names: Sequence[str]) -> Layout:

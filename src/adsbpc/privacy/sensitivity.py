@@ -21,16 +21,18 @@ def totals_squared(adjacency: Adjacency, layout: Layout, bound: int) -> int:
     """Squared L2 sensitivity of the columns of all views, where a user's weights in cells are >= 0
     and add up to at most `bound`.
 
-    Adding a user adds to each view a vector with L1 norm, hence L2 norm, <= weight bound.
-    Substituting one takes a vector away and adds another: in a view of one column both lie in
-    [0, weight bound]; with several they can be weight bound in different columns, at a distance of
-    sqrt(2) weight bound. Views are side by side, so that squares add up.
+    Adding a user adds to each view a vector with L1 norm, hence L2 norm, <= weight bound, and views
+    stand side by side, so that squares add up. Substituting one takes a vector away and adds
+    another. Distances are convex, so that the largest is between corners: nothing and the bound in
+    one cell, which is like adding; or the bound in two cells, that are different columns in every
+    view that has several, each of which is moved by sqrt(2) weight bound, and the same in others.
     """
     check_bound(bound)
-    return bound**2 * sum(
-        view.weight**2 * (2 if adjacency is Adjacency.SUBSTITUTE and view.columns > 1 else 1)
-        for view in layout.views
-    )
+    added = sum(view.weight**2 for view in layout.views)
+    if adjacency is Adjacency.ADD_REMOVE:
+        return added * bound**2
+    apart = 2 * sum(view.weight**2 for view in layout.views if view.columns > 1)
+    return max(added, apart) * bound**2
 
 
 def histogram_squared(adjacency: Adjacency) -> int:
