@@ -132,7 +132,7 @@ def _contributions(data: Path, memory: str) -> Measured:
     engine = _open(memory)
     relation = _rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
-    layout = Layout(("publisher",), tuple(f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS)))
+    layout = Layout.of_publishers([f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS)])
     contributions = EngineContributions(engine, relation, SLOTS, layout)
     edges = [k * UNITS_PER_CONVERSION for k in range(1, 11)]
 

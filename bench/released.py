@@ -13,7 +13,7 @@ from adsbpc.contributions import EngineAccounts
 from adsbpc.engines import Engine, Relation
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import PersonalBudget
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Measured
 from adsbpc.privacy import SecureRandomness
 from adsbpc.privacy.strategies import ONE
 from bench.data import CONTRIBUTION_PUBLISHERS, SLOTS
@@ -52,17 +52,18 @@ def release_every_slot(data: Path, engine: Engine, relation: Relation) -> None:
     shutil.rmtree(spec.directory, ignore_errors=True)
     spec.directory.mkdir()
     ledger = Ledger(spec.ledger.location, spec.directory)
-    running, folder = start(spec, ledger), BookFolder(spec)
-    mechanism, opening = running.mechanism, running.opening
+    running, folder = start(spec, ledger), BookFolder(spec, spec.measures[0].name)
+    (measure, mechanism), opening = running.measures.runs[0], running.opening
     assert isinstance(mechanism, PersonalBudget)
     edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
     for slot in range(1, SLOTS + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
         with folder.attempt(steps) as books, engine.scratch():
-            accounts = EngineAccounts(engine, relation, SLOTS, spec.layout, books)
+            accounts = EngineAccounts(engine, relation, SLOTS, measure.layout, books)
             if slot in _LOOKS:
                 accounts.needs(mechanism.terms(slot, 1).costs, edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())
             step = {**state.last_step(), "books": folder.seal(books.new)}
-        ledger.commit(release_of(spec, drawn), step, opening)
+        measured = Measured(**dict(drawn), measure=measure.name, metric=measure.metric)
+        ledger.commit(release_of(spec, slot, (measured,)), step, opening)
         opening = None

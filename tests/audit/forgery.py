@@ -9,12 +9,13 @@ from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adsbpc.ledger.entries import Entry, hash_of
+from adsbpc.model import Layout
 from adsbpc.privacy import Strategy, cost
 from tests.campaign.book_files import FILES, slot_folder
 
@@ -64,7 +65,13 @@ class Forgery:
         return self._body("state", slot)
 
     def release(self, slot: int) -> Row:
+        """What is the same for all measures."""
         return self._body("release", slot)
+
+    def measure(self, slot: int) -> Row:
+        """What was released of the only measure."""
+        (found,) = self.release(slot)["measures"]
+        return cast("Row", found)
 
     def charge(self, slot: int, part: str = "measurement") -> Row:
         (found,) = [
@@ -120,10 +127,12 @@ class Forgery:
                 kept[place] += row["moved"] // step["multiplier"]
                 moves.setdefault(number, {})[slot, place] = row["moved"]
             strategy, cut = Strategy(tuple(map(tuple, rows))), places - 1
+            layout = Layout.of_publishers([str(place) for place in range(cut)])
             for row in self.rows(slot, CUT):
                 kept[cut] += row["moved"] // step["cut_multiplier"]
                 own = {key: move for key, move in moves[row["number"]].items() if key[1] == cut}
-                charge = cost(strategy, {**own, (slot, cut): row["moved"]}) - cost(strategy, own)
+                charge = cost(strategy, layout, {**own, (slot, cut): row["moved"]})
+                charge -= cost(strategy, layout, own)
                 row["charge_high"], row["charge_low"] = divmod(charge, HALF)
                 moves[row["number"]][slot, cut] = row["moved"]
             step["kept"] = kept
@@ -137,10 +146,10 @@ class Forgery:
                 value + more for value, more in zip(self.step(slot)["values"], shift, strict=True)
             ]
             self.step(slot)["values"] = values
-            self.release(slot)["values"] = values
+            self.measure(slot)["values"] = values
         for row in self.accounts:
             own = {key: move for key, move in moves.get(row["number"], {}).items() if key[1] != cut}
-            row["spent_high"], row["spent_low"] = divmod(cost(strategy, own), HALF)
+            row["spent_high"], row["spent_low"] = divmod(cost(strategy, layout, own), HALF)
 
     def moved(self, slot: int) -> list[int]:
         step = self.step(slot)

@@ -161,7 +161,7 @@ def negative_strategy(forged: Forgery) -> None:
 
 def weaker_noise(forged: Forgery) -> None:
     for slot in range(1, 6):
-        forged.release(slot)["scale"] *= 0.999
+        forged.measure(slot)["scale"] *= 0.999
 
 
 def noise_that_was_left_out(forged: Forgery) -> None:
@@ -172,26 +172,26 @@ def noise_that_was_left_out(forged: Forgery) -> None:
         exact = [
             sum(rows[slot - 1][s] * moved[s][k] for s in range(slot)) for k in range(len(moved[0]))
         ]
-        forged.release(slot)["values"] = forged.step(slot)["values"] = exact
+        forged.measure(slot)["values"] = forged.step(slot)["values"] = exact
 
 
 def noise_that_is_too_large(forged: Forgery) -> None:
     """Or: what was published has little to do with what was let in."""
-    forged.step(3)["values"][0] += int(20 * forged.release(3)["scale"])
-    forged.release(3)["values"] = forged.step(3)["values"]
+    forged.step(3)["values"][0] += int(20 * forged.measure(3)["scale"])
+    forged.measure(3)["values"] = forged.step(3)["values"]
 
 
 def release_of_other_values(forged: Forgery) -> None:
-    forged.release(3)["values"] = [value + 1 for value in forged.release(3)["values"]]
+    forged.measure(3)["values"] = [value + 1 for value in forged.measure(3)["values"]]
 
 
 def charge_that_is_too_small(forged: Forgery) -> None:
     forged.charge(3)["pico_rho"] -= 1
-    forged.release(3)["charges"][0]["pico_rho"] -= 1
+    forged.measure(3)["charges"][0]["pico_rho"] -= 1
 
 
 def charge_that_nobody_told(forged: Forgery) -> None:
-    forged.release(3)["charges"][0]["pico_rho"] -= 1
+    forged.measure(3)["charges"][0]["pico_rho"] -= 1
 
 
 def overspent_campaign(forged: Forgery) -> None:
@@ -210,7 +210,7 @@ def budgets_above_the_split(forged: Forgery) -> None:
 
 
 def seeded_noise(forged: Forgery) -> None:
-    forged.release(2)["randomness"] = "seeded-1"
+    forged.measure(2)["randomness"] = "seeded-1"
 
 
 def slot_left_out(forged: Forgery) -> None:
@@ -240,12 +240,12 @@ def unreadable_plan(forged: Forgery) -> None:
 
 def answer_without_noise(forged: Forgery) -> None:
     """The values are noisy, and the answer beside them is the truth."""
-    forged.release(4)["running_totals"][0]["value"] = 40.0
+    forged.measure(4)["running_totals"][1]["values"][0] = 40.0
 
 
 def answer_for_nobody(forged: Forgery) -> None:
-    forged.release(4)["slot_totals"].append(
-        {**forged.release(4)["slot_totals"][0], "publisher": "P-9"}
+    forged.measure(4)["slot_totals"].append(
+        {**forged.measure(4)["slot_totals"][1], "values": [0.0] * 9}
     )
 
 

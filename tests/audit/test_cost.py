@@ -14,9 +14,11 @@ from adsbpc.audit.claims import BrokenClaimError
 from adsbpc.audit.cost import costs_by_slot
 from adsbpc.audit.noise_claims import FALSE_ALARM, _fits, _mean_square
 from adsbpc.audit.promised_plan import gram
+from adsbpc.model import Layout
 from adsbpc.privacy import Strategy, cost, square_root, toeplitz
 
 SLOTS, PLACES = 4, 3
+LAYOUT = Layout.of_publishers(["P-1", "P-2", "other"])
 
 
 @st.composite
@@ -45,8 +47,8 @@ def test_costs_after_every_slot_are_those_of_the_definition(
     for slot, (kept, cut) in found.items():
         so_far = {key: moved for key, moved in moves.items() if key[0] <= slot}
         cut_so_far = {key: moved for key, moved in so_far.items() if key[1] == PLACES}
-        assert cut == cost(strategy, cut_so_far)
-        assert kept + cut == cost(strategy, so_far)
+        assert cut == cost(strategy, LAYOUT, cut_so_far)
+        assert kept + cut == cost(strategy, LAYOUT, so_far)
 
 
 @pytest.mark.parametrize("strategy", [square_root(7), toeplitz(31, 0.3)])

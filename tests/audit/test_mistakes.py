@@ -13,7 +13,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.mechanisms import PersonalBudget
-from adsbpc.model import Adjacency
+from adsbpc.model import Adjacency, Layout
 from adsbpc.privacy import LIMIT, Terms, noisy_totals, row_scale
 from adsbpc.privacy.gaussian import Noisy
 from tests.audit.campaigns import SUBSTITUTE, broken
@@ -81,8 +81,8 @@ def test_a_mistake_of_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_mistake_of_adsbpc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for half of the bound."""
 
-    def half(totals: Sequence[int], bound: int, *rest: Any) -> Noisy:
-        return noisy_totals(totals, bound // 2, *rest)
+    def half(totals: Sequence[int], layout: Layout, bound: int, *rest: Any) -> Noisy:
+        return noisy_totals(totals, layout, bound // 2, *rest)
 
     monkeypatch.setattr("adsbpc.mechanisms.adsbpc.noisy_totals", half)
     assert audited(tmp_path, "").keys() == {"noise scale"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,7 +63,7 @@ class Shop:
 
     file: Path
     conversions: Counter[tuple[int, str, str]]
-    revenue: Counter[tuple[int, str, str]]
+    revenue: dict[tuple[int, str, str], float]
 
 
 def write_shop(
@@ -73,7 +73,7 @@ def write_shop(
     some countries and publishers nobody has heard, and some are missing."""
     rng = np.random.default_rng(seed)
     conversions: Counter[tuple[int, str, str]] = Counter()
-    revenue: Counter[tuple[int, str, str]] = Counter()
+    revenue: dict[tuple[int, str, str], float] = defaultdict(float)
     clicks, purchases = [], []
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
     for person in range(people):
@@ -81,7 +81,7 @@ def write_shop(
             for k in range(int(rng.integers(0, 3))):
                 publisher = str(rng.choice(["P-1", "P-2", "X"], p=[0.6, 0.3, 0.1]))
                 device = str(rng.choice(["phone", "desk", ""]))
-                country = rng.choice(["DE", "FR", "de", "IT", None])
+                country = [*COUNTRIES[:2], "de", "IT", None][int(rng.integers(5))]
                 value = float(rng.choice([5.0, 10.0, 80.0]))
                 moment = start + timedelta(days=slot - 1, hours=k)
                 clicks.append((f"u{person}", moment - timedelta(minutes=1), publisher, device))

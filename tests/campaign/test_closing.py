@@ -62,7 +62,8 @@ def test_a_change_of_publishers(tmp_path: Path) -> None:
     edit(file, "rho = 1.0", f"rho = {float(left)}\nscope_rho = 1.0")
     campaign = Campaign.load(file)
     released = campaign.release()
-    assert [each.cell for each in released[0].release.estimates] == ["P-1", "P-2", "X", "other"]
+    (measured,) = released[0].release.measures
+    assert measured.dimensions[0].values == ("P-1", "P-2", "X", "other")
     status = campaign.status()
     assert status.released == 3
     assert status.scope_budget.spent <= 1

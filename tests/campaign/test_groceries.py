@@ -14,7 +14,7 @@ from adsbpc.contributions import ArrayAccounts, CellIndex
 from adsbpc.lab.datasets.dataset import dataset_of
 from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_measures
 from adsbpc.mechanisms.personal_planning import starting_from
-from adsbpc.model import Drawn, Release, load_spec
+from adsbpc.model import Measured, load_spec
 from adsbpc.model.slots import SlotGrid
 from adsbpc.privacy import SeededRandomness
 from adsbpc.report.cells import Lens
@@ -26,7 +26,7 @@ PROMISED = 0.93
 LENS = Lens(Timeline(SlotGrid(date(2026, 3, 1), DAYS, "1d", "UTC")), 0.95, None)
 
 
-def covered(bought: Purchases, last: Release) -> list[bool]:
+def covered(bought: Purchases, last: Measured) -> list[bool]:
     """Whether each department's total lies in the interval that a report shows for it."""
     shown = {cell.publisher: cell for cell in LENS.cells(last, last.running_totals)}
     return [
@@ -35,23 +35,17 @@ def covered(bought: Purchases, last: Release) -> list[bool]:
     ]
 
 
-def month(mechanism: PersonalBudget, bought: Purchases, seed: int) -> list[Release]:
+def month(mechanism: PersonalBudget, bought: Purchases, seed: int) -> list[Measured]:
     """Every slot's release, without files."""
     data = dataset_of(
-        "groceries", "", PEOPLE, DAYS, mechanism.layout.cells, 1,
+        "groceries", "", PEOPLE, DAYS, mechanism.layout.dimensions[0].values, 1,
         user=bought.person, day=bought.day, publisher=bought.department,
     )  # fmt: skip
     accounts, state = ArrayAccounts(CellIndex.of(data.contributions)), PersonalState()
     randomness, found = SeededRandomness(seed), []
     for _ in range(DAYS):
         drawn, state = mechanism.release(state, accounts, randomness)
-        content = {name: getattr(drawn, name) for name in Drawn.model_fields}
-        found.append(
-            Release(
-                **content, scope="shop", campaign="groceries", starts_at="", ends_at="",
-                metric="conversions",
-            )
-        )  # fmt: skip
+        found.append(Measured(**dict(drawn), measure="conversions", metric="conversions"))
     return found
 
 
@@ -95,5 +89,5 @@ def test_totals_are_covered_in_fifty_ledgers(tmp_path: Path) -> None:
         campaign = Campaign.load(write_groceries(tmp_path / str(seed), bought))
         campaign.release()
         assert campaign.status().campaign_budget.spent <= Fraction(1)
-        found.append(covered(bought, campaign.report().releases[-1]))
+        found.append(covered(bought, campaign.report().measured[-1]))
     assert np.mean(found) >= PROMISED

@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
 def mechanism_of(file: Path) -> PersonalBudget:
     """As a release would run it now."""
     spec = load_spec(file)
-    found = start(spec, Ledger(spec.ledger.location, spec.directory)).mechanism
+    found = start(spec, Ledger(spec.ledger.location, spec.directory)).measures.runs[0][1]
     assert isinstance(found, PersonalBudget)
     return found
 
@@ -85,7 +85,7 @@ def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.M
     assert {step["plan"] for step in steps(file.parent)} == {started.fingerprint}
     # The noise of later slots is that strategy's too.
     expected = np.linalg.inv(started.strategy.matrix.astype(float))
-    last = released[-1].release.running_totals[0].standard_error
+    last = released[-1].release.measures[0].running_totals[1].standard_error
     (multiplier,) = {step["multiplier"] for step in steps(file.parent)}
     error = np.linalg.norm(expected.sum(axis=0)) * started.scale * started.unit_value / multiplier
     assert last == pytest.approx(error)
@@ -130,7 +130,7 @@ def test_what_a_file_leaves_out_stays_as_it_was(
     campaign = Campaign.load(file)
     named = started.split('"')[1]
     assert campaign.plan().mechanism == named
-    assert {each.release.mechanism for each in campaign.release()} == {named}
+    assert {each.release.measures[0].mechanism for each in campaign.release()} == {named}
     assert len(campaign.report().releases) == 5
     record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")
     assert record is not None
@@ -222,7 +222,8 @@ def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
     unstarted = plan_measures(load_spec(crowd)).runs[0][1]
     assert isinstance(unstarted, PersonalBudget)
     assert unstarted.forecast is not None
-    expected = starting_from(unstarted, releases).allowance
+    earlier = tuple(release.measures[0] for release in releases)
+    expected = starting_from(unstarted, earlier).allowance
     # The histograms show more than the public guess.
     assert expected is not None
     assert expected > 2 * unstarted.forecast.least
@@ -230,7 +231,7 @@ def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
     assert Campaign.load(second).plan().bound == expected
     # Allowances that go with whole multipliers.
     whole = unstarted.allowance_of(unstarted.multiplier_of(expected))
-    assert Campaign.load(second).release(1)[0].release.allowance == whole
+    assert Campaign.load(second).release(1)[0].release.measures[0].allowance == whole
     assert Campaign.load(second).status().allowance == whole
     # What it started with is in the ledger: the earlier releases may go.
     shutil.move(crowd.parent / PREVIOUS, crowd.parent / "archive")

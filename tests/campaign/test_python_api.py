@@ -70,13 +70,13 @@ def test_personal_budgets_as_tables(tmp_path: Path) -> None:
     found = campaign.report().to_pandas()
     assert len(found) == 5 * 4
     assert set(found["publisher"]) >= {"P-1", "P-2", "other"}
-    assert np.isfinite(found[["low", "estimate", "high", "cut"]].to_numpy(float)).all()
-    assert (found["low"] <= found["estimate"]).all()
-    assert (found["estimate"] <= found["high"]).all()
+    assert np.isfinite(found[["low", "value", "high", "cut"]].to_numpy(float)).all()
+    assert (found["low"] <= found["value"]).all()
+    assert (found["value"] <= found["high"]).all()
     assert (found["low"] < found["high"]).all()
     status = campaign.status()
     assert status.bound is None
-    assert status.allowance == released[-1].release.allowance
+    assert status.allowance == released[-1].release.measures[0].allowance
     assert status.to_arrow()["allowance"].to_pylist() == [status.allowance]
     assert status.to_arrow()["bound"].to_pylist() == [None]
     assert 0.99 < status.campaign_budget.spent <= 1

@@ -12,7 +12,7 @@ from adsbpc.campaign import release
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import Mechanism
+from adsbpc.mechanisms import Measures
 from adsbpc.model import CampaignSpec
 from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of
 from tests.campaign.files import FIXED, PERSONAL, published, write_campaign
@@ -95,7 +95,7 @@ def test_racers_that_keep_the_same(tmp_path: Path) -> None:
 def started_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next to plan a campaign finds, when it asks for room, that another has started it."""
 
-    def slow_plan(spec: CampaignSpec) -> Mechanism:
+    def slow_plan(spec: CampaignSpec) -> Measures:
         monkeypatch.undo()
         assert not Campaign(spec).release(slot=1)[0].replayed
         return plan_anew(spec)

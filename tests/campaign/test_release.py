@@ -17,13 +17,14 @@ from adsbpc import Campaign
 from adsbpc.campaign import Running, attribute, check_targets, contributed, release_slot, start
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import State
+from adsbpc.mechanisms import MeasuresState
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import load_spec
 from adsbpc.privacy import Randomness, SecureRandomness, SeededRandomness
 from adsbpc.privacy.randomness import Integers
 from tests.campaign.files import ADSBPC, PERSONAL, edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
+from tests.estimates import by_cell
 
 
 @pytest.fixture
@@ -41,8 +42,9 @@ def test_everything_that_is_over_is_released_in_order(file: Path) -> None:
         "2026-03-01T00:00:00+00:00",
         "2026-03-02T00:00:00+00:00",
     )
-    assert first.randomness == "opendp"
-    assert [e.cell for e in first.estimates] == ["P-1", "P-2", "other"]
+    (measured,) = first.measures
+    assert measured.randomness == "opendp"
+    assert [e.keys for e in by_cell(measured)] == [("P-1",), ("P-2",), ("other",)]
 
 
 def test_a_repeated_release_returns_the_stored_bytes(file: Path) -> None:
@@ -72,7 +74,7 @@ def test_slots_go_in_order(file: Path) -> None:
 
 def test_an_empty_slot_is_released_and_charged_like_any_other(file: Path) -> None:
     quiet, busy = (one.release for one in Campaign.load(file).release()[1:3])
-    assert len(quiet.values) == 3
+    assert len(quiet.measures[0].values) == 3
     assert [c.part for c in quiet.charges] == [c.part for c in busy.charges]
     assert Campaign.load(file).status().released == 5
 
@@ -329,7 +331,7 @@ def test_a_slot_that_somebody_commits_meanwhile_is_returned(
     read = Running.state
     others: list[str] = []
 
-    def slow_state(self: Running) -> State:
+    def slow_state(self: Running) -> MeasuresState:
         if not others:
             others.append("")
             others[0] = Campaign.load(file).release(1)[0].text
@@ -390,7 +392,8 @@ def test_the_same_totals_before_noise_on_duckdb_and_spark(tmp_path: Path) -> Non
         engine = open_test_engine(name)
         found[name] = []
         for slot in (2, 3):
-            with contributed(attribute(spec, engine, slot)) as contributions:
+            credits = attribute(spec, engine, slot)
+            with contributed(credits, spec.measures[0]) as contributions:
                 found[name] += [
                     contributions.totals(slot, bound).tolist() for bound in (None, UNIT, 2 * UNIT)
                 ]

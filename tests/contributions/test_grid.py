@@ -14,7 +14,7 @@ from adsbpc.campaign import attribute, contributed
 from adsbpc.contributions import contributions_sql
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import CampaignSpec
+from adsbpc.model import CampaignSpec, Measure
 from tests.attribution.test_engines_agree import BEFORE, HOUR
 from tests.worlds import World
 
@@ -32,19 +32,23 @@ def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path
     attributed = attribute(spec, engine)
     slot = spec.grid.slot_of(NOON)
     assert slot is not None
-    with contributed(attributed) as contributions:
-        assert contributions.layout.cells == ("P-1", "P-2", "other")
+    (measure,) = spec.measures
+    with contributed(attributed, measure) as contributions:
+        assert contributions.layout.names(1) == (("P-1",), ("P-2",), ("other",))
         assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
     rows = engine.rows(
         "rows",
         "SELECT cell_index, weight FROM"
-        f" ({contributions_sql(spec, attributed.credits)}) AS made ORDER BY cell_index",
+        f" ({contributions_sql(measure, spec.index_columns, attributed.credits)}) AS made ORDER BY cell_index",
     )
     assert rows == [(0, UNIT // 5), (1, UNIT // 5), (2, 3 * UNIT // 5)]
 
 
-def value_spec(cap: float) -> CampaignSpec:
-    return CampaignSpec.model_validate(
+INDEX = {"publisher": "publisher_index"}
+
+
+def value_measure(cap: float) -> Measure:
+    spec = CampaignSpec.model_validate(
         {
             "campaign": {
                 "name": "v",
@@ -58,6 +62,7 @@ def value_spec(cap: float) -> CampaignSpec:
             "events": {"impressions": "i", "conversions": "c"},
         }
     )
+    return spec.measures[0]
 
 
 def weight_of(engine: Engine, units: int, value: float, cap: float) -> int:
@@ -67,7 +72,7 @@ def weight_of(engine: Engine, units: int, value: float, cap: float) -> int:
         " CAST(1 AS BIGINT) AS conversion_number, 0 AS publisher_index,"
         f" CAST({value!r} AS DOUBLE) AS value, CAST({units} AS BIGINT) AS credit_units",
     )
-    rows = engine.rows("weights", contributions_sql(value_spec(cap), credits))
+    rows = engine.rows("weights", contributions_sql(value_measure(cap), INDEX, credits))
     return int(rows[0][-1]) if rows else 0
 
 
@@ -95,4 +100,4 @@ def test_values_on_every_engine(engine: Engine, value: float, weight: int) -> No
 
 
 def test_what_a_unit_is_worth() -> None:
-    assert value_spec(72_072.0).unit_value == 0.1
+    assert value_measure(72_072.0).unit_value == 0.1

@@ -8,19 +8,20 @@ import sqlglot
 from adsbpc.contributions import contributions_sql
 from adsbpc.engines import Relation
 from tests.attribution.test_sql_snapshots import compare
-from tests.contributions.test_grid import value_spec
+from tests.contributions.test_grid import INDEX, value_measure
 from tests.mechanisms.campaigns import spec_of
 
 CREDITS = Relation("credits")
 
 
 def test_the_text_of_each_metric() -> None:
-    compare("contributions.conversions.sql", contributions_sql(spec_of(3), CREDITS) + "\n")
-    compare("contributions.value.sql", contributions_sql(value_spec(50.0), CREDITS) + "\n")
+    (conversions,) = spec_of(3).measures
+    for name, measure in (("conversions", conversions), ("value", value_measure(50.0))):
+        compare(f"contributions.{name}.sql", contributions_sql(measure, INDEX, CREDITS) + "\n")
 
 
 @pytest.mark.parametrize("dialect", ["bigquery", "postgres", "redshift", "snowflake", "trino"])
 def test_other_dialects_can_be_written(dialect: str) -> None:
-    text = contributions_sql(value_spec(50.0), CREDITS)
+    text = contributions_sql(value_measure(50.0), INDEX, CREDITS)
     (translated,) = sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)
     compare(f"contributions.value.{dialect}.sql", translated + "\n")

@@ -140,5 +140,6 @@ def write_parquet(
 def contributions_of_others(engine: Engine, spec: CampaignSpec) -> list[tuple[Any, ...]]:
     """What the mechanism will see of everybody but one."""
     credits = attribute(spec, engine).credits
-    found = engine.rows("contributions", contributions_sql(spec, credits))
+    sql = contributions_sql(spec.measures[0], spec.index_columns, credits)
+    found = engine.rows("contributions", sql)
     return sorted(row for row in found if row[0] in OTHERS)

@@ -135,7 +135,7 @@ def test_intervals_hold_the_truth_before_cutting() -> None:
         for q in range(questions)
     ]
     truth = kept + np.outer(cut, shares)
-    cells = _cells(*(each for answers in asked for each in answers), totals=shares)
+    cells = _cells(*(each for answers in asked for each in answers), totals=list(shares))
     single = [cell for cell in cells if cell.publisher != ALL_PUBLISHERS]
     together = [cell for cell in cells if cell.publisher == ALL_PUBLISHERS]
     # The standard error of a rate of 5% among 4,000 is 0.35%.
@@ -145,11 +145,13 @@ def test_intervals_hold_the_truth_before_cutting() -> None:
     # Without the cut, and with errors as if they were independent, they miss clearly more.
     blind = _cells(
         *(replace(each, cut=0.0, cut_error=0.0) for answers in asked for each in answers),
-        totals=shares,
+        totals=list(shares),
     )
     assert _missed([c for c in blind if c.publisher != ALL_PUBLISHERS], truth.ravel()) > 0.3
     independent = cut_noise * float(np.linalg.norm(shares))
-    wrong = _cells(*(replace(total, cut_error=independent) for total, _ in asked), totals=shares)
+    wrong = _cells(
+        *(replace(total, cut_error=independent) for total, _ in asked), totals=list(shares)
+    )
     assert _missed(wrong, truth.sum(axis=1)) > 0.08
 
 

@@ -96,7 +96,7 @@ def offline_totals(directory: Path, impressions: list[Row], conversions: list[Ro
 def totals_of(spec: CampaignSpec) -> list[list[int]]:
     engine = open_engine("duckdb", {})
     try:
-        with contributed(attribute(spec, engine)) as contributions:
+        with contributed(attribute(spec, engine), spec.measures[0]) as contributions:
             return [contributions.totals(slot).tolist() for slot in (1, 2, 3)]
     finally:
         engine.close()

@@ -25,7 +25,7 @@ def columns_of(margins: Margins) -> np.ndarray:
 
 def sums_of(margins: Margins, kept: list[int]) -> np.ndarray:
     """A row for each sum that keeps these dimensions."""
-    found = np.ones((1, 1))
+    found: np.ndarray = np.ones((1, 1))
     for place, length in enumerate(margins.lengths):
         found = np.kron(found, np.eye(length) if place in kept else np.ones((1, length)))
     return found

@@ -133,10 +133,26 @@ def run_compare(asked: Comparison, jobs: int, plot: Path | None, as_json: bool) 
         title = "Weighted root mean squared error"
         write_figure(points_figure(title, shown, title.lower(), names), plot)
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps([each for row in rows for each in _by_view(row)]))
         return
     for setting, group in groupby(rows, key=_setting):
         results().print(_ranking(setting, list(group)))
+
+
+def _by_view(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for figures of one publisher, and one for all of them together."""
+    common = {name: row[name] for name in row if not name.startswith("total_")}
+    of_total = {name.removeprefix("total_"): row[name] for name in row if name.startswith("total_")}
+    unknown = dict.fromkeys(
+        name for name in (*_ONLY_OF_PUBLISHERS, *_RELATIVE_ERRORS) if name in common
+    )
+    return [{**common, "view": "publisher"}, {**common, **unknown, **of_total, "view": "total"}]
+
+
+_ONLY_OF_PUBLISHERS = (
+    "wrmse_closed_form", "wrmse_mean_of_roots", "last_rmse_closed_form", "rmse", "max_variance",
+)  # fmt: skip
+_RELATIVE_ERRORS = ("relative_error_large", "relative_error_medium", "relative_error_small")
 
 
 def _setting(row: dict[str, Any]) -> str:
@@ -151,10 +167,11 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
         collapse_padding=True,
     )
     table.add_column("mechanism", no_wrap=True)
-    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "sec."):
+    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "total", "sec."):
         table.add_column(heading, justify="right")
     table.caption = (
-        "error, bias and noise of one publisher's figure, in conversions (variance: squared)"
+        "error, bias and noise of one publisher's figure, in conversions (variance: squared); "
+        "total: the error of all publishers together at the end"
     )
     # Who answers the last query alone has no error over all of them, and comes last.
     scored = sorted((row for row in rows if row["wrmse"] is not None), key=itemgetter("wrmse"))
@@ -172,7 +189,7 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
             ]
         table.add_row(
             row["mechanism"] + remark, *over_all, f"{row['last_rmse']:,.1f}",
-            f"{row['seconds']:.3f}",
+            f"{row['total_last_rmse']:,.1f}", f"{row['seconds']:.3f}",
         )  # fmt: skip
     shown = {row["mechanism"] for row in rows}
     told = [f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown]

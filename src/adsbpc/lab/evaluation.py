@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from adsbpc.contributions import ArrayContributions, CellIndex
 from adsbpc.contributions.interface import Integers
 from adsbpc.lab.datasets import Dataset
-from adsbpc.model import UNITS_PER_CONVERSION, Adjacency
+from adsbpc.model import UNITS_PER_CONVERSION, Adjacency, Layout
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -89,6 +90,14 @@ class Prepared:
         self._histogram = cache(self._contributions.histogram)
         self.user_totals = cache(self._user_totals)
 
+    @cached_property
+    def with_totals(self) -> Prepared:
+        """The same people, where the sum of everything has columns of its own."""
+        layout = Layout(self.layout.dimensions, (1, 3))
+        contributions = copy(self._contributions)
+        contributions.layout = layout
+        return Prepared(replace(self.dataset, contributions=contributions))
+
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         return self._histogram(slot, tuple(edges)).copy()
 
@@ -159,7 +168,7 @@ class LastScores:
     """Errors of the last query, which every mechanism answers.
 
     `last_rmse` is a root mean square over trials and publishers, `last_rmse_closed_form` what it
-    would be with endless trials of the noise.
+    would be with endless trials of the noise. `total_last_rmse` is that of all publishers together.
     """
 
     last_rmse: float
@@ -167,6 +176,7 @@ class LastScores:
     relative_error_large: float
     relative_error_medium: float
     relative_error_small: float
+    total_last_rmse: float
 
 
 @dataclass(frozen=True)
@@ -175,7 +185,8 @@ class Scores(LastScores):
 
     `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
     publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
-    `wrmse_closed_form` is what it would be with endless trials of the noise.
+    `wrmse_closed_form` is what it would be with endless trials of the noise. Those that begin with
+    `total` are the same for all publishers together.
     """
 
     wrmse: float
@@ -186,6 +197,10 @@ class Scores(LastScores):
     noise: float
     rmse: float
     max_variance: float
+    total_wrmse: float
+    total_wrmse_stderr: float | None
+    total_bias: float
+    total_noise: float
 
 
 def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
@@ -193,12 +208,9 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     n, squares = setting.slots, setting.weights**2
     errors = outcome.bias + outcome.noise
     weighted = np.einsum("q,tqp->tp", squares, errors**2)
-    by_trial = weighted.mean(axis=1)
-    wrmse = sqrt(by_trial.mean()) / n
-    # The standard error of a root is that of the mean square over twice the root.
-    stderr = None
-    if len(by_trial) > 1 and wrmse:
-        stderr = float(by_trial.std(ddof=1) / sqrt(len(by_trial)) / (2 * wrmse * n**2))
+    wrmse, stderr = _root_mean_square(weighted, n)
+    together = _together(errors)
+    total, total_stderr = _root_mean_square(np.einsum("q,tqp->tp", squares, together**2), n)
 
     def size(part: Reals) -> float:
         return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
@@ -214,16 +226,38 @@ def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
         noise=size(outcome.noise),
         rmse=float(np.sqrt((errors**2).mean())),
         max_variance=float(outcome.variances.max(axis=1).mean()),
+        total_wrmse=total,
+        total_wrmse_stderr=total_stderr,
+        total_bias=size(_together(outcome.bias)),
+        total_noise=size(_together(outcome.noise)),
     )
+
+
+def _together(errors: Reals) -> Reals:
+    """Of all publishers."""
+    return np.asarray(errors.sum(axis=2, keepdims=True))
+
+
+def _root_mean_square(weighted: Reals, n: int) -> tuple[float, float | None]:
+    """With its standard error: that of the mean square over twice the root."""
+    by_trial = weighted.mean(axis=1)
+    root = sqrt(by_trial.mean()) / n
+    if len(by_trial) < 2 or not root:
+        return root, None
+    return root, float(by_trial.std(ddof=1) / sqrt(len(by_trial)) / (2 * root * n**2))
 
 
 def last_scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> LastScores:
     errors = outcome.bias + outcome.noise
     bias, variances = outcome.bias[:, -1], outcome.variances[:, -1]
+    large, medium, small = _relative_errors(errors, data, setting)
     return LastScores(
         float(np.sqrt((errors[:, -1] ** 2).mean())),
         float(np.sqrt((bias**2).mean() + variances.mean())),
-        *_relative_errors(errors, data, setting),
+        large,
+        medium,
+        small,
+        float(np.sqrt((_together(errors)[:, -1] ** 2).mean())),
     )
 
 

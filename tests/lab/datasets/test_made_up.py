@@ -36,7 +36,7 @@ def test_a_dataset_is_what_it_says(name: str) -> None:
     data = load_dataset(name, slots=9, seed=1, users=SMALL[name])
     assert data.name == name
     assert data.slots == data.contributions.slots == 9
-    assert data.publishers == data.contributions.layout.cells
+    assert data.publishers == data.contributions.layout.dimensions[0].values
     assert len(set(data.publishers)) == len(data.publishers)
     assert data.users == (SMALL[name] or 1_143)
     assert data.quantile_limit == (20 if name in ("normal", "uniform") else 10)

@@ -19,6 +19,12 @@ def personal_budget(section: PersonalBudgetSection) -> LabMechanism:
     return partial(_personal_budget, section)
 
 
+def with_totals(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
+    """Personal budgets where the sum of all publishers has noisy columns of its own."""
+    section = PersonalBudgetSection()
+    return _personal_budget(section, data.with_totals, setting, trials, seed)
+
+
 def _personal_budget(
     section: PersonalBudgetSection, data: Prepared, setting: Setting, trials: int, seed: int
 ) -> Outcome:
