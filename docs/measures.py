@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import sqrt
 
 from adsbpc.workloads import Margins
@@ -19,7 +20,8 @@ def main() -> None:
             f"{sqrt(alone.view_variance(depth)):.2f}"
             for depth in range(len(lengths) + 1)
         ]
-        print(" x ".join(map(str, lengths)), weights, "; ".join(errors))
+        line = f"{' x '.join(map(str, lengths))} {weights}: {'; '.join(errors)}"
+        sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

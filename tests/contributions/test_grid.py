@@ -36,10 +36,9 @@ def test_unlisted_publishers_are_counted_as_other(engine: Engine, tmp_path: Path
     with contributed(attributed, measure) as contributions:
         assert contributions.layout.names(1) == (("P-1",), ("P-2",), ("other",))
         assert contributions.totals(slot).tolist() == [UNIT // 5, UNIT // 5, 3 * UNIT // 5]
+    made = contributions_sql(measure, spec.index_columns, attributed.credits)
     rows = engine.rows(
-        "rows",
-        "SELECT cell_index, weight FROM"
-        f" ({contributions_sql(measure, spec.index_columns, attributed.credits)}) AS made ORDER BY cell_index",
+        "rows", f"SELECT cell_index, weight FROM ({made}) AS made ORDER BY cell_index"
     )
     assert rows == [(0, UNIT // 5), (1, UNIT // 5), (2, 3 * UNIT // 5)]
 
