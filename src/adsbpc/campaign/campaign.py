@@ -240,13 +240,8 @@ class Campaign:
 
         seen = self.status()
         if slot is None and (seen.closed or seen.released == seen.slots):
-            why = (
-                "the campaign was closed" if seen.closed else f"all {seen.slots} slots are released"
-            )
-            raise ReleaseError(
-                f"{why}: there is nothing left to rehearse. Look at the report, or name a slot "
-                "with --slot"
-            )
+            why = "the campaign was closed" if seen.closed else f"all {seen.slots} are released"
+            raise ReleaseError(f"{why}: no slot is left. Look at the report, or give --slot")
         number = seen.released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
@@ -327,9 +322,8 @@ class Campaign:
             if found.problem is None:
                 published.verify()
                 steps = ledger.steps(*self._key)
-                problems = (each.problem(steps) for each in BookFolder.all_of(self.spec))
-                problem = next((each for each in problems if each is not None), None)
-                found = replace(found, problem=problem)
+                problems = [each.problem(steps) for each in BookFolder.all_of(self.spec)]
+                found = replace(found, problem=next(filter(None, problems), None))
         except LedgerError as error:
             return replace(found, problem=str(error))
         return found

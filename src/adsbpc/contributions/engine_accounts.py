@@ -69,7 +69,7 @@ class EngineAccounts:
             )
         # Numbers of a user's cells; what was cut has one too.
         self._places = 4096 if len(layout) < 4096 else MOST_CELLS + 1
-        # What the steps below have made so far, by its name there.
+        # What the steps below have made so far, by its name.
         self._rows: dict[str, Relation] = {}
         self._opened = False
 
@@ -338,8 +338,7 @@ earlier AS (
 rooms AS (
   SELECT charged.number, charged.charge AS kept_charge, coalesce(before, wide(0)) AS before,
     coalesce(spent, wide(0)) AS spent, least(cut, {terms.cap(multiplier)}) AS capped
-  FROM {self._rows["charged"]} AS charged
-  LEFT JOIN earlier ON earlier.number = charged.number
+  FROM {self._rows["charged"]} AS charged LEFT JOIN earlier ON earlier.number = charged.number
 ),
 sums AS (
   SELECT number, kept_charge, spent, before, capped,

@@ -59,7 +59,6 @@ _CONVERSION_COLUMNS = (
 _LARGEST_ORDER = 2**63 - 1
 _DIMENSION = Field("column", FieldKind.IDENTIFIER)
 
-
 # Before every moment that a row may have, in any zone, and still one that nanoseconds can tell.
 _EVER = EARLIEST_US - 2 * MICROSECONDS_PER_DAY
 

@@ -195,8 +195,7 @@ class Forecast:
         return float(newest.above[0] * (self.slots / newest.slot) ** (_FEWER_ARE_NEW * growth))
 
     def _concentrations(self, released: Reals) -> list[float]:
-        """The sum of squared shares of columns, for every level; what is usual before anything was
-        released."""
+        """The sum of squared shares of columns by level; what is usual before there are any."""
         totals = np.maximum(released.sum(axis=0), 0)
         if not totals.any():
             return [level.columns**-0.7 for level in self.levels]
@@ -210,7 +209,7 @@ class Forecast:
         self,
         looks: Sequence[Look],
         past: Sequence[float],
-        concentrations: Sequence[float],
+        concentrations: list[float],
         strict: bool,
     ) -> float | None:
         """The allowance with the least expected error, None if the looks show nothing."""
@@ -232,12 +231,9 @@ class Forecast:
             kept = self._conversions(allowances, concentrations)
             cut = np.maximum(finally_[None, :] - kept[:, None], 0) @ counts
             squared_cut += weight * cut**2
-        # What is cut is missing from columns in proportion to what they have, and counts beside
-        # the noise that they have anyway.
-        felt = sum(
-            level.share * concentration / (level.columns * level.variance)
-            for level, concentration in zip(self.levels, concentrations, strict=True)
-        )
+        # What is cut is missing in proportion to what columns have, and counts beside their noise.
+        pairs = zip(self.levels, concentrations, strict=True)
+        felt = sum(each.share * part / (each.columns * each.variance) for each, part in pairs)
         bias = felt * self.spans * squared_cut
         return float(allowances[np.argmin(bias + self._variance(allowances, past))])
 
@@ -251,12 +247,10 @@ class Forecast:
         return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
     def _conversions(self, norms: Reals, concentrations: Sequence[float]) -> Reals:
-        """Conversions of a user with this norm, whose columns repeat as they do overall:
-        own w + recurring h w^2 = norm^2."""
-        repeated = self.recurring * sum(
-            level.share * max(concentration, 1 / level.columns)
-            for level, concentration in zip(self.levels, concentrations, strict=True)
-        )
+        """Those w of a user with this norm, if columns repeat as overall: own w + r h w^2 = norm^2."""
+        pairs = zip(self.levels, concentrations, strict=True)
+        met_again = sum(each.share * max(part, 1 / each.columns) for each, part in pairs)
+        repeated = self.recurring * met_again
         if repeated < 1e-9:
             return np.asarray(norms**2 / self.own)
         root = np.sqrt(self.own**2 + 4 * repeated * norms**2)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from adsbpc.errors import did_you_mean
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER
 from adsbpc.model.layout import LARGEST_WEIGHT
 from adsbpc.model.section import Key, Name, Section
@@ -19,6 +21,8 @@ PUBLISHER = "publisher"
 # Of the sum of everything, and of each further dimension: totals that are a little noisier than
 # publishers, for a twentieth of what publishers could have.
 _TOTAL, _OTHERS = 1, 3
+# Models that credit every touch by itself.
+_BY_TOUCH = ("last_touch", "first_touch", "uniform", "time_decay", "position")
 
 
 class DimensionSection(Section):
@@ -94,6 +98,39 @@ def check_listed(key: str, names: tuple[str, ...]) -> None:
     ):
         if kept in names:
             raise MisfitError(f"{key} lists {kept!r}, which is kept for {meaning}: remove it", key)
+
+
+def check_measures(
+    measures: tuple[MeasureSection, ...], dimensions: Mapping[str, DimensionSection], model: str
+) -> None:
+    """Refuse measures and dimensions that do not go with one another or with attribution."""
+    names = [each.name for each in measures]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two measures have the name {twice!r}: rename one of them")
+    if PUBLISHER in dimensions:
+        raise ValueError(
+            "[dimensions.publisher]: publishers are listed in [campaign] publishers. Remove it"
+        )
+    for each in measures:
+        for name in each.by:
+            if name != PUBLISHER and name not in dimensions:
+                raise ValueError(
+                    f"measure {each.name!r} is by {name!r}, and there is no [dimensions.{name}]"
+                    f".{did_you_mean(name, {PUBLISHER, *dimensions})} Declare it: its "
+                    "column, and the public list of its values"
+                )
+    unused = sorted(dimensions.keys() - {name for each in measures for name in each.by})
+    if unused:
+        raise ValueError(f"[dimensions.{unused[0]}]: no measure is by it. Use or remove it")
+    touched = sorted(name for name, each in dimensions.items() if each.of == "impression")
+    if touched and model not in _BY_TOUCH:
+        raise ValueError(
+            f"[dimensions.{touched[0]}] is of impressions, and {model} credits publishers, not "
+            f"touches: take one of the models {', '.join(_BY_TOUCH)}, or a column of conversions"
+        )
+    if measures:
+        shares_of(measures)
 
 
 def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:

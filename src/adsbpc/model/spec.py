@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from adsbpc.errors import SpecError, did_you_mean
+from adsbpc.errors import SpecError
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
@@ -26,6 +26,7 @@ from adsbpc.model.measure_spec import (
     MetricName,
     ValueCap,
     check_listed,
+    check_measures,
     check_metric,
     shares_of,
 )
@@ -42,8 +43,6 @@ TimestampForm = Literal[
     "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
 ]
 
-# Models that credit every touch by itself.
-_BY_TOUCH = ("last_touch", "first_touch", "uniform", "time_decay", "position")
 _FIRST_START, _NO_START = date(1980, 1, 1), date(2150, 1, 1)
 # Moments of events lie before it.
 _NO_DAY = date(2200, 1, 1)
@@ -310,36 +309,7 @@ class CampaignSpec(Section):
                 f"[campaign] {sorted(own)[0]} says what is counted, and so does [[measure]]: move "
                 "it into a measure"
             )
-        names = [each.name for each in self.measure]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two measures have the name {twice!r}: rename one of them")
-        if PUBLISHER in self.dimensions:
-            raise ValueError(
-                "[dimensions.publisher]: publishers are listed in [campaign] publishers. Remove it"
-            )
-        for each in self.measure:
-            for name in each.by:
-                if name != PUBLISHER and name not in self.dimensions:
-                    raise ValueError(
-                        f"measure {each.name!r} is by {name!r}, and there is no [dimensions.{name}]"
-                        f".{did_you_mean(name, {PUBLISHER, *self.dimensions})} Declare it: its "
-                        "column, and the public list of its values"
-                    )
-        used = {name for each in self.measure for name in each.by}
-        unused = sorted(self.dimensions.keys() - used)
-        if unused:
-            raise ValueError(f"[dimensions.{unused[0]}]: no measure is by it. Use or remove it")
-        model = self.attribution.model
-        touched = sorted(name for name, each in self.dimensions.items() if each.of == "impression")
-        if touched and model not in _BY_TOUCH:
-            raise ValueError(
-                f"[dimensions.{touched[0]}] is of impressions, and {model} credits publishers, not "
-                f"touches: take one of the models {', '.join(_BY_TOUCH)}, or a column of "
-                "conversions"
-            )
-        if self.measure:
-            shares_of(self.measure)
+        check_measures(self.measure, self.dimensions, self.attribution.model)
         return self
 
     @property
