@@ -13,7 +13,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "noise, sensitivity, filter, accounting": ("privacy/*.py",),
     "amounts, grid, what a release holds": (
         "model/guarantee.py", "model/grid.py", "model/slots.py", "model/release.py",
-        "model/layout.py", "model/plan.py", "model/formats.py",
+        "model/layout.py", "model/measure.py", "model/measure_spec.py", "model/plan.py",
+        "model/formats.py", "model/release_formats.py",
     ),
     "how rows are read": (
         "engines/csv_dialect.py", "engines/csv_lines.py", "engines/spark_lines.py",
@@ -36,6 +37,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "mechanisms/adsbpc.py", "mechanisms/bounds.py", "mechanisms/personal_budget.py",
         "mechanisms/personal_state.py", "mechanisms/personal_planning.py",
         "mechanisms/guarantees.py", "mechanisms/planning.py", "mechanisms/interface.py",
+        "mechanisms/measures.py",
     ),
     "charged, drawn and published once": (
         "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",

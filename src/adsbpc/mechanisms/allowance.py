@@ -247,7 +247,7 @@ class Forecast:
         return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
     def _conversions(self, norms: Reals, concentrations: Sequence[float]) -> Reals:
-        """Those w of a user with this norm, if columns repeat as overall: own w + r h w^2 = norm^2."""
+        """Those w of a user with this norm, if columns repeat: own w + recurring h w^2 = norm^2."""
         pairs = zip(self.levels, concentrations, strict=True)
         met_again = sum(each.share * max(part, 1 / each.columns) for each, part in pairs)
         repeated = self.recurring * met_again
