@@ -7,7 +7,7 @@ from math import sqrt
 
 from adsbpc.workloads import Margins
 
-SHAPES = (((6,), (1, 3)), ((50,), (1, 3)), ((287,), (1, 3)), ((50, 20), (1, 3, 3)))
+SHAPES = (((6,), (1, 4)), ((50,), (1, 4)), ((287,), (1, 4)), ((50, 20), (1, 4, 4)))
 
 
 def main() -> None:

@@ -171,7 +171,7 @@ def test_measures_may_not_change_once_started(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="promises something else now"):
             Campaign.load(shop.file).release(2)
     # Stating what is chosen anyway changes nothing.
-    shop.file.write_text(text.replace("share = 0.6", "share = 0.6\nweights = [1, 3, 3]"))
+    shop.file.write_text(text.replace("share = 0.6", "share = 0.6\nweights = [1, 4, 4]"))
     assert Campaign.load(shop.file).release(2)
 
 

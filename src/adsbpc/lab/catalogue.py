@@ -37,7 +37,7 @@ REMARKS = {
     "adsbpc-published": "as the paper's listings have it: spends more than it says",
     "adsbpc-oracle": "not private: its bound is read from the data",
     "personal-budget-oracle": "not private: its allowance is read from the data",
-    "personal-budget-total": "with columns for the sum of all publishers, weights 1 and 3",
+    "personal-budget-total": "with columns for the sum of all publishers, weights 1 and 4",
     "pipelinedp": "the library PipelineDP, released once at the end, limits by a noisy histogram",
     "pipelinedp-guess": "the same with limits for a heavy user of 30 conversions",
     "pipelinedp-oracle": "the same, not private: its limits are read from the data",

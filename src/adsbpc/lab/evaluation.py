@@ -93,7 +93,7 @@ class Prepared:
     @cached_property
     def with_totals(self) -> Prepared:
         """The same people, where the sum of everything has columns of its own."""
-        layout = Layout(self.layout.dimensions, (1, 3))
+        layout = Layout(self.layout.dimensions, (1, 4))
         contributions = copy(self._contributions)
         contributions.layout = layout
         return Prepared(replace(self.dataset, contributions=contributions))

@@ -136,8 +136,9 @@ class Forecast:
 
     @property
     def _crowding(self) -> float:
-        """How often two conversions of a person meet in a column, if all columns are alike."""
-        return sum(level.share / level.columns for level in self.levels)
+        """How often two conversions of a person meet in a cell, if all cells are alike. That they
+        always meet in sums, histograms show soon enough."""
+        return 1 / self.levels[-1].columns
 
     def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:
         """The allowance of the next slot. `past` has those of earlier slots, and `released` what

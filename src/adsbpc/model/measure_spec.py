@@ -18,9 +18,9 @@ from adsbpc.model.toml import MisfitError
 MetricName = Literal["conversions", "value"]
 ValueCap = Annotated[float, Field(ge=1e-6, le=1e12)]
 PUBLISHER = "publisher"
-# Of the sum of everything, and of each further dimension: totals that are a little noisier than
-# publishers, for a twentieth of what publishers could have.
-_TOTAL, _OTHERS = 1, 3
+# Of the sum of everything, and of each further dimension: the total costs people who convert once
+# little, and those who convert often not all that they have.
+_TOTAL, _OTHERS = 1, 4
 # Models that credit every touch by itself.
 _BY_TOUCH = ("last_touch", "first_touch", "uniform", "time_decay", "position")
 
