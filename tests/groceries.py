@@ -46,7 +46,7 @@ def purchases(seed: int) -> Purchases:
 
 def write_groceries(folder: Path, bought: Purchases) -> Path:
     """A campaign file that leaves everything to adsbpc, whose departments are the publishers: who
-    buys has seen a coupon of the department half a second before, and nobody buys twice a second."""
+    buys has seen a coupon of the department half a second before; nobody buys twice a second."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     seconds = np.arange(bought.day.size) % 3_600
     moments = [

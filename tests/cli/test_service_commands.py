@@ -16,9 +16,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from adsbpc import Client
 from adsbpc.client import ClientError
+from adsbpc.service.store import batches, open_store
 from tests.cli.program import adsbpc
 from tests.service.running import content
 
@@ -199,6 +201,29 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
             assert client.push_impressions([row], "batch-1")["repeated"]
             # Its event ids are known there, too, and their marks have the same key.
             assert client.push_impressions([row], "batch-2")["duplicates"] == 1
+
+
+def test_nothing_is_moved_under_a_server(tmp_path: Path, postgresql_database: str) -> None:
+    """What it answered afterwards would be in no database."""
+    (tmp_path / "service.toml").write_text("[service]\nport = 0\n", encoding="utf-8")
+    publisher = new_key(tmp_path, "publisher", "P-1")
+    row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC), "kind": "view"}
+    move = ("move", postgresql_database, "--config", "service.toml")
+    with process(tmp_path, "serve", "--config", "service.toml") as started:
+        with Client(first_line(started).split()[2], publisher) as client:
+            refused = adsbpc(*move, cwd=tmp_path)
+            assert refused.returncode == 1
+            assert "a server is at work there" in refused.stderr
+            assert client.push_impressions([row], "batch-1")["accepted"] == 1
+    assert adsbpc(*move, cwd=tmp_path).returncode == 0
+    moved = open_store(postgresql_database, tmp_path)
+    with moved.reading() as connection:
+        assert connection.execute(select(batches.c.batch_key)).scalars().all() == ["batch-1"]
+    moved.close()
+    # Settings that still name the old file begin no new one.
+    again = adsbpc("keys", "list", "--config", "service.toml", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "was moved" in again.stderr
 
 
 def test_a_misspelt_model_of_the_demo_is_told_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,19 @@ from adsbpc.service.auth.keys import KeyRecord, KeyRing
 from adsbpc.service.auth.permissions import Role
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import SystemClock, now_us
+from adsbpc.service.data_folder import enter
 from adsbpc.service.settings import load_settings
 from adsbpc.service.store import open_store
 
 
-def _rings(config: Path | None) -> tuple[KeyRing, Sessions]:
+@contextmanager
+def _rings(config: Path | None) -> Iterator[tuple[KeyRing, Sessions]]:
     settings = load_settings(config)
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store = open_store(settings.service.database, settings.data)
-    keys = KeyRing(store, SystemClock())
-    return keys, Sessions(store, keys, SystemClock(), settings.service.session)
+    with enter(settings.data):
+        store = open_store(settings.service.database, settings.data)
+        keys = KeyRing(store, SystemClock())
+        yield keys, Sessions(store, keys, SystemClock(), settings.service.session)
+        store.close()
 
 
 def run_create(
@@ -35,7 +40,8 @@ def run_create(
     if role not in roles:
         raise no_such_choice(f"--role {role!r}", role, roles)
     expires = None if days is None else to_microseconds(datetime.now(UTC) + timedelta(days=days))
-    record, text = _rings(config)[0].create(Role(role), subject, label, expires)
+    with _rings(config) as (keys, _):
+        record, text = keys.create(Role(role), subject, label, expires)
     if as_json:
         print(json.dumps({**_as_object(record), "key": text}))
         return
@@ -44,7 +50,8 @@ def run_create(
 
 
 def run_list(config: Path | None, as_json: bool) -> None:
-    found = _rings(config)[0].list()
+    with _rings(config) as (keys, _):
+        found = keys.list()
     if as_json:
         print(json.dumps({"keys": [_as_object(each) for each in found]}))
         return
@@ -63,10 +70,10 @@ def run_list(config: Path | None, as_json: bool) -> None:
 
 
 def run_revoke(key_id: str, config: Path | None, as_json: bool) -> None:
-    keys, sessions = _rings(config)
-    if not keys.revoke(key_id):
-        raise SpecError(f"{key_id}: no such key that is not revoked. See adsbpc keys list")
-    sessions.close_all(key_id)
+    with _rings(config) as (keys, sessions):
+        if not keys.revoke(key_id):
+            raise SpecError(f"{key_id}: no such key that is not revoked. See adsbpc keys list")
+        sessions.close_all(key_id)
     print(json.dumps({"revoked": key_id}) if as_json else f"Revoked {key_id}.")
 
 

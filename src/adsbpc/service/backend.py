@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from io import FileIO
 
-from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.auth.audit import AuditLog
 from adsbpc.service.auth.keys import KeyRing
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
+from adsbpc.service.data_folder import enter
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
 from adsbpc.service.ingest.batches import Counts, forget_batches
@@ -32,6 +33,7 @@ from adsbpc.service.store import open_store
 class Backend:
     settings: Settings
     clock: Clock
+    presence: FileIO
     store: Database
     keys: KeyRing
     sessions: Sessions
@@ -59,6 +61,7 @@ class Backend:
         self.scheduler.stop()
         self.intake.close()
         self.store.close()
+        self.presence.close()
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""
@@ -80,16 +83,7 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
     keys and sessions end by the system's, whatever a demonstration does."""
     real = SystemClock()
     clock = clock or real
-    try:
-        # Only the owner may look into it, whatever is put there.
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in ("events", "campaigns", "audit"):
-            (settings.data / folder).mkdir(exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ServiceError(
-            f"[service] data = {settings.data}: cannot be created ({error.strerror}). "
-            "Give another folder, or the right to write there"
-        ) from None
+    presence = enter(settings.data)
     store = open_store(settings.service.database, settings.data)
     keys = KeyRing(store, real)
     files = EventFiles(store, settings.data / "events", clock)
@@ -98,6 +92,7 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
     return Backend(
         settings=settings,
         clock=clock,
+        presence=presence,
         store=store,
         keys=keys,
         sessions=Sessions(store, keys, real, settings.service.session),
