@@ -209,12 +209,14 @@ def test_nothing_is_moved_under_a_server(tmp_path: Path, postgresql_database: st
     publisher = new_key(tmp_path, "publisher", "P-1")
     row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC), "kind": "view"}
     move = ("move", postgresql_database, "--config", "service.toml")
-    with process(tmp_path, "serve", "--config", "service.toml") as started:
-        with Client(first_line(started).split()[2], publisher) as client:
-            refused = adsbpc(*move, cwd=tmp_path)
-            assert refused.returncode == 1
-            assert "a server is at work there" in refused.stderr
-            assert client.push_impressions([row], "batch-1")["accepted"] == 1
+    with (
+        process(tmp_path, "serve", "--config", "service.toml") as started,
+        Client(first_line(started).split()[2], publisher) as client,
+    ):
+        refused = adsbpc(*move, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert "a server is at work there" in refused.stderr
+        assert client.push_impressions([row], "batch-1")["accepted"] == 1
     assert adsbpc(*move, cwd=tmp_path).returncode == 0
     moved = open_store(postgresql_database, tmp_path)
     with moved.reading() as connection:

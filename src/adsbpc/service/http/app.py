@@ -20,6 +20,7 @@ from adsbpc.errors import (
     PrivacyError,
     ReleaseError,
     SpecError,
+    TermsError,
     WorkloadError,
 )
 from adsbpc.service.auth import api as key_api
@@ -45,7 +46,7 @@ privacy. Send a key as `Authorization: Bearer adsbpc_...`. Errors are problem de
 with `to_do`, the next step."""
 
 _REFUSED = (SpecError, PrivacyError, WorkloadError)
-_CONFLICT = (BudgetError, ReleaseError)
+_CONFLICT = (BudgetError, ReleaseError, TermsError)
 # Bodies that the routes read themselves.
 _SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
 _API = (event_api, campaign_api, release_api, key_api, operations)

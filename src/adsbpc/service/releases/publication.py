@@ -75,7 +75,7 @@ class Publication:
 
     def due_slot(self, registered: Registered) -> int:
         """The last slot that should be visible by now."""
-        return registered.spec.grid.last_ended(now_us(self._clock) - self.publish_after_us)
+        return self._book.due(registered, self.publish_after_us)
 
     def totals(self) -> Totals:
         visible = late = 0
