@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from io import FileIO
+from pathlib import Path
 
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
@@ -12,16 +13,17 @@ from adsbpc.service.auth.audit import AuditLog
 from adsbpc.service.auth.keys import KeyRing
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
-from adsbpc.service.data_folder import enter
+from adsbpc.service.data_folder import enter, is_full
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
+from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids
 from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.ingest.rows import SCHEMAS
-from adsbpc.service.logs import log_failure
+from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
 from adsbpc.service.releases.publication import Publication, Watch
 from adsbpc.service.releases.scheduler import Scheduler
@@ -34,10 +36,14 @@ class Backend:
     settings: Settings
     clock: Clock
     presence: FileIO
+    written_folders: frozenset[Path]
     store: Database
     keys: KeyRing
     sessions: Sessions
     audit: AuditLog
+    # Whose refusals, and whose requests, are written down one by one.
+    refused_strangers: Strangers
+    strangers: Strangers
     throttle: Throttle
     files: EventFiles
     intake: Intake
@@ -60,8 +66,15 @@ class Backend:
         self._stopping.set()
         self.scheduler.stop()
         self.intake.close()
+        self.refused_strangers.close()
+        self.strangers.close()
         self.store.close()
         self.presence.close()
+
+    def has_full_disk(self) -> bool:
+        """Whether there is too little room to go on: where files are, or either database."""
+        least = self.settings.service.least_free_bytes
+        return any(is_full(folder, least) for folder in self.written_folders)
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""
@@ -89,14 +102,24 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
     files = EventFiles(store, settings.data / "events", clock)
     book = CampaignBook(store, settings, files, clock)
     publication = Publication(store, book, clock, settings.scheduler.publish_after)
+    databases = store, Database(settings.ledger.location, settings.data)
+    files_of_databases = [each.file for each in databases if each.file is not None]
+    audit = AuditLog(settings.data / "audit", real)
+
+    def tell_refusals(sentence: str) -> None:
+        audit.note(None, "authenticate", "", "refused", sentence, "", "")
+
     return Backend(
         settings=settings,
         clock=clock,
         presence=presence,
+        written_folders=frozenset([settings.data, *(each.parent for each in files_of_databases)]),
         store=store,
         keys=keys,
         sessions=Sessions(store, keys, real, settings.service.session),
-        audit=AuditLog(settings.data / "audit", real),
+        audit=audit,
+        refused_strangers=Strangers(real, tell_refusals),
+        strangers=Strangers(real, lambda sentence: log("requests", left_out=sentence)),
         throttle=Throttle(real),
         files=files,
         intake=Intake(store, files, clock, settings.ingest.waiting_batches),

@@ -49,6 +49,14 @@ def enter_alone(data: Path) -> FileIO:
         ) from None
 
 
+def is_full(folder: Path, least_bytes: int) -> bool:
+    """Whether the disk of a folder has less room than that, or none for another file."""
+    found = os.statvfs(folder)
+    # Some file systems do not count files, and say that they have none.
+    no_more_files = found.f_files > 0 and found.f_favail == 0
+    return found.f_bavail * found.f_frsize < least_bytes or no_more_files
+
+
 def _held(data: Path, kind: int) -> FileIO:
     file = FileIO(os.open(data / _NAME, os.O_RDWR | os.O_CREAT, 0o600), "r+")
     try:

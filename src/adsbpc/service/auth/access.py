@@ -1,7 +1,7 @@
 """The door of every request: who asks, and whether they may.
 
 Must never: let a request pass without a decision in the audit log, or tell who may not read a
-campaign that it exists.
+campaign that it exists. Only of those who have no key some refusals are counted together.
 """
 
 from __future__ import annotations
@@ -89,7 +89,13 @@ def holder_of(request: Request, key: str) -> Principal | None:
         backend.throttle.record_failure(address)
     else:
         backend.throttle.record_success(address)
+        _recognise(request)
     return principal
+
+
+def _recognise(request: Request) -> None:
+    """For the log of requests: this one is no stranger's."""
+    request.state.is_known = True
 
 
 def check_throttle(request: Request) -> None:
@@ -118,7 +124,10 @@ def token_of(request: Request) -> str:
 
 def session_of(request: Request) -> Principal | None:
     token = token_of(request)
-    return backend_of(request).sessions.principal(token) if token else None
+    principal = backend_of(request).sessions.principal(token) if token else None
+    if principal is not None:
+        _recognise(request)
+    return principal
 
 
 def check_same_origin(request: Request) -> None:
@@ -187,7 +196,10 @@ def note(
     request: Request, principal: Principal | None, action: str, target: str = "", refused: str = ""
 ) -> None:
     """Write a decision to the audit log; `refused` says why, and is empty for what is allowed."""
+    backend, address = backend_of(request), address_of(request)
+    if principal is None and not backend.refused_strangers.may_write(address):
+        return
     decision: Decision = "refused" if refused else "allowed"
-    backend_of(request).audit.note(
-        principal, action, target, decision, refused, request_id_of(request), address_of(request)
+    backend.audit.note(
+        principal, action, target, decision, refused, request_id_of(request), address
     )

@@ -24,7 +24,7 @@ from adsbpc.errors import (
     WorkloadError,
 )
 from adsbpc.service.auth import api as key_api
-from adsbpc.service.auth.access import SignInNeeded, request_id_of
+from adsbpc.service.auth.access import SignInNeeded, address_of, request_id_of
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import assets, campaigns, keys, new_campaign, reference
 from adsbpc.service.dashboard import operations as operations_page
@@ -78,7 +78,9 @@ def create_app(backend: Backend) -> FastAPI:
         app.add_exception_handler(kind, _answer_error)
     app.add_exception_handler(SignInNeeded, _answer_sign_in)
     # The last one added is the outermost.
-    app.add_middleware(RequestLog, metrics=backend.metrics)
+    app.add_middleware(
+        RequestLog, metrics=backend.metrics, strangers=backend.strangers, address_of=address_of
+    )
     app.add_middleware(UnreadBodies)
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)

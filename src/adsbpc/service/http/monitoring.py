@@ -10,17 +10,18 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
+from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.publication import Totals
 
@@ -88,10 +89,18 @@ _HUNG_UP = 499
 
 
 class RequestLog:
-    """Around every request: one line in the log, its figures, and an answer whatever goes wrong."""
+    """Around every request: one line in the log, its figures, and an answer whatever goes wrong.
+    Of those who carry no valid key there are few lines, and the others are counted."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        strangers: Strangers,
+        address_of: Callable[[Request], str],
+    ) -> None:
         self._app, self._metrics = app, metrics
+        self._strangers, self._address_of = strangers, address_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -124,6 +133,9 @@ class RequestLog:
         # Anybody may make up methods, and each would be a figure for ever.
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
         self._metrics.count_answer(method, route, status)
+        is_known = scope.get("state", {}).get("is_known", False)
+        if not (is_known or self._strangers.may_write(self._address_of(Request(scope)))):
+            return
         fields: dict[str, Any] = {"method": method, "route": route, "status": status}
         # How long work on events takes follows from them.
         if scope["method"] == "GET":
