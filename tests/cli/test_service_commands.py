@@ -136,6 +136,31 @@ def test_connections_are_handed_to_workers_in_turn(tmp_path: Path) -> None:
     assert json.loads(line)["address"] == "127.0.0.1"
 
 
+@pytest.mark.slow
+def test_workers_give_one_answer(tmp_path: Path) -> None:
+    """Figures of all of them, and event ids that any of them was sent."""
+    with process(tmp_path, "serve", "--workers", "2") as started, ExitStack() as open_ones:
+        url = first_line(started).split()[2]
+        for _ in range(7):
+            assert httpx.get(f"{url}/docs", trust_env=False, timeout=60).status_code == 200
+        figure = 'adsbpc_requests_total{method="GET",route="/docs",status="200"} 7.0'
+        # A request is counted just after it is answered.
+        while figure not in httpx.get(f"{url}/metrics", trust_env=False, timeout=60).text:
+            time.sleep(0.05)
+        # One that ends takes nothing with it.
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        os.kill(servers(children)[0], signal.SIGKILL)
+        for _ in range(6):
+            with suppress(httpx.TransportError):
+                assert figure in httpx.get(f"{url}/metrics", trust_env=False, timeout=60).text
+        key = new_key(tmp_path, "publisher", "P-1")
+        row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC)}
+        rows = [{**row, "kind": "view", "event_id": f"e{k}"} for k in range(5)]
+        clients = [open_ones.enter_context(Client(url, key)) for _ in range(4)]
+        duplicates = [client.push_impressions(rows)["duplicates"] for client in clients]
+        assert duplicates == [0, 5, 5, 5]
+
+
 def connections(process: int, port: int) -> int:
     """How many of the connections to a port a process holds."""
     established, here = "01", f":{port:04X}"

@@ -16,6 +16,7 @@ from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.data_folder import enter, is_full
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
+from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
 from adsbpc.service.ingest.compaction import compact
@@ -91,9 +92,12 @@ class Backend:
                 log_failure("compaction", error)
 
 
-def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
+def open_backend(
+    settings: Settings, clock: Clock | None = None, numbers: SharedNumbers | None = None
+) -> Backend:
     """Open the store and the folders; nothing runs yet. The clock is that of events and slots:
-    keys and sessions end by the system's, whatever a demonstration does."""
+    keys and sessions end by the system's, whatever a demonstration does. `numbers` are those of
+    several processes of one server."""
     real = SystemClock()
     clock = clock or real
     presence = enter(settings.data)
@@ -128,5 +132,5 @@ def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
         publication=publication,
         scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
         watch=Watch(publication),
-        metrics=Metrics(),
+        metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
     )

@@ -7,9 +7,7 @@ anything took, nothing of a slot before it is visible.
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
+from adsbpc.service.http.shared_numbers import Labels, SharedNumbers
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.publication import Totals
@@ -36,31 +35,28 @@ _VERIFICATION = "/verification"
 
 
 class Metrics:
-    """Of one server: several can live in one process."""
+    """Of one server, whichever of its processes is asked."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, str, str]] = Counter()
-        self._refused: Counter[tuple[str, str]] = Counter()
+    def __init__(self, numbers: SharedNumbers) -> None:
+        self._numbers = numbers
 
     def count_answer(self, method: str, route: str, status: int) -> None:
-        with self._lock:
-            if route in PUSH_ROUTES:
-                if status in _UNREAD:
-                    self._refused[route, str(status)] += 1
-            elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
-                self._requests[method, route, str(status)] += 1
+        if route in PUSH_ROUTES:
+            if status in _UNREAD:
+                self._numbers.add_one(_REFUSED, route, str(status))
+        elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
+            self._numbers.add_one(_REQUESTS, method, route, str(status))
 
     def text(self, totals: Totals) -> bytes:
-        with self._lock:
-            requests, refused = dict(self._requests), dict(self._refused)
-        return generate_latest(_Families(requests, refused, totals))
+        return generate_latest(_Families(self._numbers.totals(), totals))
+
+
+_REQUESTS, _REFUSED = "requests", "refused"
 
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    requests: dict[tuple[str, str, str], int]
-    refused: dict[tuple[str, str], int]
+    numbers: dict[Labels, int]
     totals: Totals
 
     def collect(self) -> Iterable[Metric]:
@@ -72,9 +68,10 @@ class _Families(Collector):
             "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
             labels=["route", "status"],
         )  # fmt: skip
-        for family, numbers in ((requests, self.requests), (refused, self.refused)):
-            for labels, number in sorted(numbers.items()):
-                family.add_metric(labels, number)
+        for kind, family in ((_REQUESTS, requests), (_REFUSED, refused)):
+            for (counted, *labels), number in sorted(self.numbers.items()):
+                if counted == kind:
+                    family.add_metric(labels, number)
             yield family
         for name, text, value in (
             ("published", "Slots that are visible, of all campaigns.", self.totals.published),
