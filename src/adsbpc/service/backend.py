@@ -19,6 +19,7 @@ from adsbpc.service.http.monitoring import Metrics
 from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
+from adsbpc.service.ingest.body_room import BodyRoom
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids
@@ -47,6 +48,7 @@ class Backend:
     strangers: Strangers
     throttle: Throttle
     files: EventFiles
+    body_room: BodyRoom
     intake: Intake
     counts: Counts
     campaigns: CampaignBook
@@ -126,6 +128,7 @@ def open_backend(
         strangers=Strangers(real, lambda sentence: log("requests", left_out=sentence)),
         throttle=Throttle(real),
         files=files,
+        body_room=BodyRoom(settings.ingest),
         intake=Intake(store, files, clock, settings.ingest.waiting_batches),
         counts=Counts(store, clock),
         campaigns=book,
