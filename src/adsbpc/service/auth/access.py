@@ -74,7 +74,6 @@ Caller = Annotated[Principal, Depends(principal_of)]
 
 def _by_key(request: Request, header: str) -> Principal:
     scheme, _, text = header.partition(" ")
-    check_throttle(request)
     principal = holder_of(request, text if scheme.lower() == "bearer" else "")
     if principal is None:
         raise _unknown(request, WRONG_KEY)
@@ -82,10 +81,13 @@ def _by_key(request: Request, header: str) -> Principal:
 
 
 def holder_of(request: Request, key: str) -> Principal | None:
-    """Who holds this key; one that is not valid counts as a failure of its sender."""
+    """Who holds this key. One that is not valid counts as a failure of its sender, and ends the
+    request if there were too many; one that is valid passes, whatever others sent from there:
+    nobody guesses 256 bits."""
     backend, address = backend_of(request), address_of(request)
     principal = backend.keys.authenticate(key.strip())
     if principal is None:
+        _check_throttle(request)
         backend.throttle.record_failure(address)
     else:
         backend.throttle.record_success(address)
@@ -98,10 +100,10 @@ def _recognise(request: Request) -> None:
     request.state.is_known = True
 
 
-def check_throttle(request: Request) -> None:
+def _check_throttle(request: Request) -> None:
     seconds = backend_of(request).throttle.refused_for(address_of(request))
     if seconds is not None:
-        # The wrong keys are in the audit log; these requests are not looked at.
+        # The wrong keys before are in the audit log.
         raise Problem(
             429, "Too many requests", "Too many wrong keys came from this address",
             f"Try again in {seconds} seconds, with the right key", {"Retry-After": str(seconds)},

@@ -14,7 +14,6 @@ from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.auth.access import (
     WRONG_KEY,
     backend_of,
-    check_throttle,
     holder_of,
     note,
     require,
@@ -59,13 +58,12 @@ def sign_in(request: Request, form: SentForm) -> Response:
     backend = backend_of(request)
     asked = form.get("next", "") if _is_page(form.get("next", "")) else ""
     try:
-        check_throttle(request)
+        principal = holder_of(request, form.get("key", ""))
     except Problem as problem:
         wrong = f"{problem.detail}. {problem.to_do}."
         refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
         refusal.headers.update(problem.headers)
         return refusal
-    principal = holder_of(request, form.get("key", ""))
     if principal is None:
         note(request, None, "sign in", refused=WRONG_KEY)
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
