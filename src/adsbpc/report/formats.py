@@ -21,6 +21,7 @@ from adsbpc.report.model_comparison import Models
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
+_FORMULA_SIGNS = ("=", "+", "-", "@")
 COLUMNS = tuple(field.name for field in fields(Cell))
 
 
@@ -42,7 +43,8 @@ def arrow_of(columns: dict[str, list[Any]], timezone: str) -> Any:
 
 
 def csv_of(cells: Sequence[Cell]) -> str:
-    """Moments in ISO 8601 with their offset; every digit of the numbers; true and false."""
+    """Moments in ISO 8601 with their offset; every digit of the numbers; true and false. Texts that
+    a spreadsheet would take for a formula start with an apostrophe."""
     values_of = attrgetter(*COLUMNS)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -112,6 +114,8 @@ def write_whole(path: Path, content: bytes) -> None:
 def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_SIGNS):
+        return f"'{value}"
     return value.isoformat() if isinstance(value, datetime) else value
 
 
