@@ -24,11 +24,14 @@ class Health(BaseModel):
     status: str
 
 
+# Monitors that ask for no body ask by HEAD; the document has each once.
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["health"], summary="Is the process up")
 async def healthz() -> Health:
     return Health(status="up")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", tags=["health"], summary="Can it work", responses={503: problems(503)[503]})
 def readyz(request: Request) -> Health:
     """Whether both databases answer, there is room on the disks, and what stores and releases is at
@@ -55,6 +58,7 @@ def _unready(detail: str, to_do: str) -> Problem:
     return Problem(503, "Service unavailable", detail, to_do)
 
 
+@router.head("/metrics", include_in_schema=False)
 @router.get(
     "/metrics",
     tags=["health"],
