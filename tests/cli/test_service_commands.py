@@ -65,6 +65,8 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         ("operator", "", "valid"),
         ("publisher", "P-1", "valid"),
     ]
+    narrow = adsbpc("keys", "list", cwd=tmp_path, COLUMNS="50").stdout
+    assert all(key["key_id"] in narrow for key in listed)
     shown = adsbpc("keys", "list", cwd=tmp_path).stdout
     assert "Ada" in shown
     assert text.split("_", 2)[2] not in shown
@@ -76,8 +78,37 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expires", "ends"),
+    [((), 365), (("--expires", "90d"), 90), (("--expires", "never"), None)],
+)
+def test_when_a_key_expires_is_said(
+    tmp_path: Path, expires: tuple[str, ...], ends: int | None
+) -> None:
+    made = adsbpc("keys", "create", "--role", "operator", "--label", "x", *expires, cwd=tmp_path)
+    (listed,) = json.loads(adsbpc("keys", "list", "--json", cwd=tmp_path).stdout)["keys"]
+    if ends is None:
+        assert listed["expires_at"] is None
+        assert "It is valid until it is revoked." in made.stdout
+        return
+    made_at, ends_at = (datetime.fromisoformat(listed[key]) for key in ("created_at", "expires_at"))
+    assert round((ends_at - made_at) / timedelta(days=1), 2) == ends
+    assert f"It is valid until {listed['expires_at'][:10]}" in made.stdout
+
+
+def test_a_key_expires_on_a_date(tmp_path: Path) -> None:
+    command = ("keys", "create", "--role", "operator", "--label", "x", "--json", "--expires")
+    made = adsbpc(*command, "2999-12-31", cwd=tmp_path)
+    assert json.loads(made.stdout)["expires_at"] == "2999-12-31T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
     ("command", "told"),
     [
+        (
+            ("--role", "operator", "--label", "x", "--expires", "soon"),
+            "--expires = 'soon': expected",
+        ),
+        (("--role", "operator", "--label", "x", "--expires", "2020-01-01"), "not in the future"),
         (("--role", "oprator", "--label", "x"), 'Did you mean "operator"?'),
         (("--role", "publisher", "--label", "x"), "subject"),
     ],
@@ -96,6 +127,30 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         done = adsbpc("serve", "--port", port, cwd=tmp_path / "other")
     assert done.returncode == 1
     assert f"port = {port}: cannot be listened on" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "warned"),
+    [
+        (("--host", "0.0.0.0"), {}, True),
+        (("--host", "0.0.0.0"), {"ADSBPC_SERVICE_PUBLIC_URL": "https://ads.example"}, False),
+        (("--host", "127.0.0.1"), {}, False),
+    ],
+)
+def test_keys_in_the_clear_are_warned_of(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    environment: dict[str, str],
+    warned: bool,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with process(tmp_path, "serve", *options) as started:
+        first_line(started)
+        assert started.stderr is not None
+        started.send_signal(signal.SIGINT)
+        assert ("without TLS" in started.stderr.read()) == warned
 
 
 def test_workers_share_a_port_and_are_started_again(tmp_path: Path) -> None:
