@@ -19,6 +19,7 @@ from adsbpc.service.http.monitoring import Metrics
 from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
+from adsbpc.service.ingest.bodies import NDJSON, check_body
 from adsbpc.service.ingest.body_room import BodyRoom
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
@@ -59,6 +60,9 @@ class Backend:
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
+        # Arrow imports pandas at its first use, where it is: no sender has to wait for that.
+        for source in SCHEMAS:
+            check_body(b"{}", NDJSON, source, "", now_us(self.clock), self.settings.ingest)
         self.intake.start()
         self.scheduler.start()
         threading.Thread(target=self._tidy, name="compaction", daemon=True).start()
