@@ -249,16 +249,6 @@ def test_the_address_of_a_client_is_not_its_to_say(server: Running) -> None:
     throttle.record_success("127.0.0.1")
 
 
-def test_a_valid_key_passes_where_others_sent_wrong_ones(server: Running) -> None:
-    own = {"Authorization": f"Bearer {server.key('reader')}"}
-    statuses = []
-    for _ in range(3):
-        for _ in range(12):
-            http().get(f"{server.url}/v1/whoami", headers={"Authorization": "Bearer wrong"})
-        statuses.append(http().get(f"{server.url}/v1/whoami", headers=own).status_code)
-    assert statuses == [200] * 3
-
-
 def test_an_id_of_the_client_comes_back_only_if_it_is_plain(server: Running) -> None:
     for given, taken in (("run-7.a", True), ("a b", False), ("x" * 65, False), ("a\x80", False)):
         headers = {b"X-Request-ID": given.encode("latin-1")}

@@ -79,6 +79,15 @@ def test_however_many_addresses_there_are() -> None:
     assert len(told) == 1
 
 
+def test_a_valid_key_passes_where_others_sent_wrong_ones(tmp_path: Path) -> None:
+    statuses = []
+    with running(settings_in(tmp_path)) as server, httpx.Client(trust_env=False) as http:
+        for key in ["wrong"] * 12 + [server.key("reader")] + ["wrong"] * 12:
+            headers = {"Authorization": f"Bearer {key}"}
+            statuses.append(http.get(f"{server.url}/v1/whoami", headers=headers).status_code)
+    assert statuses == [401] * 10 + [429] * 2 + [200] + [401] * 10 + [429] * 2
+
+
 def test_what_is_no_http_is_not_logged_one_by_one(tmp_path: Path) -> None:
     config, _ = prepared(tmp_path)
     with server_process(config) as (url, process):

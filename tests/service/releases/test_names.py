@@ -82,6 +82,8 @@ def test_nothing_is_due_of_a_campaign_that_was_closed(tmp_path: Path, clock: Set
         with pytest.raises(ClientError, match="was closed after slot 1") as refused:
             operator.release(campaign)
         assert refused.value.status == 409
+        # Who listens waits for no other slot.
+        assert list(operator.listen(campaign, after=0)) == [1]
 
 
 def test_the_name_of_a_campaign_that_was_closed(tmp_path: Path, clock: SetClock) -> None:

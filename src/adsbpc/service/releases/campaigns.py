@@ -252,14 +252,15 @@ class CampaignBook:
             yield Campaign(registered.spec.model_copy(update={"events": events}))
 
     def due(self, registered: Registered, after_us: int) -> int:
-        """The last slot that is over for so long. Of a campaign that was closed none is due that
-        it has not released."""
-        due = registered.spec.grid.last_ended(now_us(self._clock) - after_us)
-        return min(due, self.last_slot(registered)) if self._is_closed(registered) else due
+        """The last slot that is over for so long."""
+        ended = registered.spec.grid.last_ended(now_us(self._clock) - after_us)
+        return min(ended, self.slots(registered))
 
-    def _is_closed(self, registered: Registered) -> bool:
+    def slots(self, registered: Registered) -> int:
+        """How many it will have released in the end; none more of one that was closed."""
         record = self.ledger.campaign(registered.scope, registered.name)
-        return record is not None and record.closed
+        is_closed = record is not None and record.closed
+        return self.last_slot(registered) if is_closed else registered.spec.campaign.slots
 
 
 def _check_capitals(key: str, name: str, known: Iterable[str]) -> None:
