@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all test-pythons mutants check format bench lock clean
+.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all test-pythons mutants check format bench wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -23,6 +23,7 @@ help:
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
 	@echo "make attribution  table and pictures of docs/attribution.md"
 	@echo "make format  format the code"
+	@echo "make wheel   build a wheel into dist"
 	@echo "make lock    refresh the lock files from pyproject.toml"
 	@echo "make clean   remove .venv, caches and generated data"
 
@@ -99,6 +100,9 @@ format: setup
 bench: setup
 	@$(BIN)/python -m bench
 
+wheel: setup
+	$(BIN)/python -m hatchling build --target wheel --directory dist
+
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 		--no-emit-index-url --custom-compile-command "make lock" \
@@ -114,4 +118,4 @@ lock: setup
 		--constraint requirements/dev.txt requirements/pipelinedp.in --output-file requirements/pipelinedp.txt
 
 clean:
-	rm -rf .venv .venv-other .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo test-artefacts
+	rm -rf .venv .venv-other .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo dist test-artefacts

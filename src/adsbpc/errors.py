@@ -9,7 +9,8 @@ AdsbpcError
 ├── EngineError      the engine failed while running a named step   (exit code 1)
 ├── ContributionError  contributions break the interface's rules    (exit code 1)
 ├── LedgerError      the ledger refuses, or cannot be used           (exit code 1)
-│   └── BudgetError  a charge would pass what was promised          (exit code 1)
+│   ├── BudgetError  a charge would pass what was promised          (exit code 1)
+│   └── TermsError   a campaign does not fit what the ledger has     (exit code 1)
 ├── ReleaseError     a slot cannot be released now                  (exit code 1)
 └── ServiceError     the service's settings, database or files       (exit code 1)
 
@@ -125,6 +126,10 @@ class BudgetError(LedgerError):
             f"{whose}: requested {requested:.12g}, spent {spent:.12g}, left {left:.12g} (rho). "
             f"{to_do}"
         )
+
+
+class TermsError(LedgerError):
+    """Of its scope, or under its name."""
 
 
 class ReleaseError(AdsbpcError):

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from adsbpc import Client
 from adsbpc.client import ClientError
+from adsbpc.service.store import batches, open_store
 from tests.cli.program import adsbpc
 from tests.service.running import content
 
@@ -63,6 +65,8 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         ("operator", "", "valid"),
         ("publisher", "P-1", "valid"),
     ]
+    narrow = adsbpc("keys", "list", cwd=tmp_path, COLUMNS="50").stdout
+    assert all(key["key_id"] in narrow for key in listed)
     shown = adsbpc("keys", "list", cwd=tmp_path).stdout
     assert "Ada" in shown
     assert text.split("_", 2)[2] not in shown
@@ -74,8 +78,37 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expires", "ends"),
+    [((), 365), (("--expires", "90d"), 90), (("--expires", "never"), None)],
+)
+def test_when_a_key_expires_is_said(
+    tmp_path: Path, expires: tuple[str, ...], ends: int | None
+) -> None:
+    made = adsbpc("keys", "create", "--role", "operator", "--label", "x", *expires, cwd=tmp_path)
+    (listed,) = json.loads(adsbpc("keys", "list", "--json", cwd=tmp_path).stdout)["keys"]
+    if ends is None:
+        assert listed["expires_at"] is None
+        assert "It is valid until it is revoked." in made.stdout
+        return
+    made_at, ends_at = (datetime.fromisoformat(listed[key]) for key in ("created_at", "expires_at"))
+    assert round((ends_at - made_at) / timedelta(days=1), 2) == ends
+    assert f"It is valid until {listed['expires_at'][:10]}" in made.stdout
+
+
+def test_a_key_expires_on_a_date(tmp_path: Path) -> None:
+    command = ("keys", "create", "--role", "operator", "--label", "x", "--json", "--expires")
+    made = adsbpc(*command, "2999-12-31", cwd=tmp_path)
+    assert json.loads(made.stdout)["expires_at"] == "2999-12-31T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
     ("command", "told"),
     [
+        (
+            ("--role", "operator", "--label", "x", "--expires", "soon"),
+            "--expires = 'soon': expected",
+        ),
+        (("--role", "operator", "--label", "x", "--expires", "2020-01-01"), "not in the future"),
         (("--role", "oprator", "--label", "x"), 'Did you mean "operator"?'),
         (("--role", "publisher", "--label", "x"), "subject"),
     ],
@@ -94,6 +127,30 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         done = adsbpc("serve", "--port", port, cwd=tmp_path / "other")
     assert done.returncode == 1
     assert f"port = {port}: cannot be listened on" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "warned"),
+    [
+        (("--host", "0.0.0.0"), {}, True),
+        (("--host", "0.0.0.0"), {"ADSBPC_SERVICE_PUBLIC_URL": "https://ads.example"}, False),
+        (("--host", "127.0.0.1"), {}, False),
+    ],
+)
+def test_keys_in_the_clear_are_warned_of(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    environment: dict[str, str],
+    warned: bool,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with process(tmp_path, "serve", *options) as started:
+        first_line(started)
+        assert started.stderr is not None
+        started.send_signal(signal.SIGINT)
+        assert ("without TLS" in started.stderr.read()) == warned
 
 
 def test_workers_share_a_port_and_are_started_again(tmp_path: Path) -> None:
@@ -132,6 +189,33 @@ def test_connections_are_handed_to_workers_in_turn(tmp_path: Path) -> None:
         assert connections(started.pid, int(url.rpartition(":")[2])) == 0
     (line,) = next((tmp_path / "adsbpc-data" / "audit").iterdir()).read_text().splitlines()
     assert json.loads(line)["address"] == "127.0.0.1"
+
+
+@pytest.mark.slow
+def test_workers_give_one_answer(tmp_path: Path) -> None:
+    """Figures of all of them, and event ids that any of them was sent."""
+    with process(tmp_path, "serve", "--workers", "2") as started, ExitStack() as open_ones:
+        url = first_line(started).split()[2]
+        for _ in range(7):
+            assert httpx.get(f"{url}/docs", trust_env=False, timeout=60).status_code == 200
+        figure = 'adsbpc_requests_total{method="GET",route="/docs",status="200"} 7.0'
+        # A request is counted just after it is answered.
+        deadline = time.monotonic() + 30
+        while figure not in httpx.get(f"{url}/metrics", trust_env=False, timeout=60).text:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        # One that ends takes nothing with it.
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        os.kill(servers(children)[0], signal.SIGKILL)
+        for _ in range(6):
+            with suppress(httpx.TransportError):
+                assert figure in httpx.get(f"{url}/metrics", trust_env=False, timeout=60).text
+        key = new_key(tmp_path, "publisher", "P-1")
+        row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC)}
+        rows = [{**row, "kind": "view", "event_id": f"e{k}"} for k in range(5)]
+        clients = [open_ones.enter_context(Client(url, key)) for _ in range(4)]
+        duplicates = [client.push_impressions(rows)["duplicates"] for client in clients]
+        assert duplicates == [0, 5, 5, 5]
 
 
 def connections(process: int, port: int) -> int:
@@ -199,6 +283,31 @@ def test_moving_to_postgresql(tmp_path: Path, postgresql_database: str) -> None:
             assert client.push_impressions([row], "batch-1")["repeated"]
             # Its event ids are known there, too, and their marks have the same key.
             assert client.push_impressions([row], "batch-2")["duplicates"] == 1
+
+
+def test_nothing_is_moved_under_a_server(tmp_path: Path, postgresql_database: str) -> None:
+    """What it answered afterwards would be in no database."""
+    (tmp_path / "service.toml").write_text("[service]\nport = 0\n", encoding="utf-8")
+    publisher = new_key(tmp_path, "publisher", "P-1")
+    row = {"user_id": "u", "advertiser_id": "Ad-1", "timestamp": datetime.now(UTC), "kind": "view"}
+    move = ("move", postgresql_database, "--config", "service.toml")
+    with (
+        process(tmp_path, "serve", "--config", "service.toml") as started,
+        Client(first_line(started).split()[2], publisher) as client,
+    ):
+        refused = adsbpc(*move, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert "a server is at work there" in refused.stderr
+        assert client.push_impressions([row], "batch-1")["accepted"] == 1
+    assert adsbpc(*move, cwd=tmp_path).returncode == 0
+    moved = open_store(postgresql_database, tmp_path)
+    with moved.reading() as connection:
+        assert connection.execute(select(batches.c.batch_key)).scalars().all() == ["batch-1"]
+    moved.close()
+    # Settings that still name the old file begin no new one.
+    again = adsbpc("keys", "list", "--config", "service.toml", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "was moved" in again.stderr
 
 
 def test_a_misspelt_model_of_the_demo_is_told_at_once(tmp_path: Path) -> None:

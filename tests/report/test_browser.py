@@ -215,6 +215,25 @@ def test_a_publisher_is_brought_forward_with_the_keyboard(reader: Reader) -> Non
     _assert_well_behaved(opened)
 
 
+@pytest.mark.parametrize("size", [_DESKTOP, _PHONE], ids=["desktop", "phone"])
+def test_the_name_of_an_hour_stays_inside_its_tooltip(
+    reader: Reader, size: tuple[int, int]
+) -> None:
+    """It is the longest that there is: "Fri 13 March 2026, 11:00 to 12:00 CET"."""
+    page = reader.open(MadeUp(slot="1h", slots=400, released=300).report(), size).page
+    bars = page.locator("#chart-bars-0 .role-mark path").last
+    bars.scroll_into_view_if_needed()
+    bars.hover(force=True)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    assert " to " in tooltip.inner_text()
+    assert tooltip.evaluate("each => each.scrollWidth <= each.clientWidth")
+    box = tooltip.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= size[0]
+
+
 def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
     report = MadeUp(HOSTILE, mechanism="personal-budget").report()
     opened = reader.open(report)

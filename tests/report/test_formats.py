@@ -64,6 +64,8 @@ def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
     assert polars.read_parquet(tmp_path / "cells.parquet").height == len(expected)
 
     text = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    # What a spreadsheet is told by it is no part of a name.
+    text = [row | {"publisher": row["publisher"].removeprefix("'")} for row in text]
     types = {key: type(value) for key, value in expected[0].items()}
     numbers = [row | {key: types[key](row[key]) for key in row if key in _NUMBERS} for row in text]
     assert _read([row | {"noisy": row["noisy"] == "true"} for row in numbers]) == expected
@@ -72,6 +74,17 @@ def test_all_formats_agree(report: Report, tmp_path: Path) -> None:
 _NUMBERS = {
     "slot", "first_slot", "last_slot", "value", "standard_error", "low", "high", "cut",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
+def test_no_text_is_a_formula_for_a_spreadsheet(sign: str) -> None:
+    hostile = f'{sign}HYPERLINK("http://evil.example")'
+    report = MadeUp((hostile, "P-2"), released=1).report()
+    rows = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    assert {row["publisher"] for row in rows} == {f"'{hostile}", "P-2", "other", "(all)"}
+    # Numbers stay numbers, those below zero too.
+    assert [float(row["low"]) for row in rows] == [cell.low for cell in report.rows()]
+    assert hostile in report.to_polars()["publisher"]
 
 
 def test_what_was_cut_stands_beside_the_interval() -> None:

@@ -376,6 +376,12 @@ def test_keys_that_cannot_be_are_refused(server: Running, wanted: dict[str, Any]
     assert len(server.backend.keys.list()) == 1
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_monitors_may_ask_without_a_body(server: Running, path: str) -> None:
+    answer = http().head(f"{server.url}{path}")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
 def test_health(server: Running) -> None:
     assert http().get(f"{server.url}/healthz").json() == {"status": "up"}
     assert http().get(f"{server.url}/readyz").json() == {"status": "ready"}

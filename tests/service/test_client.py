@@ -23,7 +23,7 @@ from tests.service.clocks import START, SetClock
 from tests.service.pushed import IMPRESSION
 from tests.service.running import content, running, settings_in
 
-ANSWER = {"accepted": 1, "repeated": False}
+ANSWER = {"rows": 2, "accepted": 2, "quarantined": 0, "repeated": False}
 # In place of an answer: the connection breaks before, or after the head of the answer.
 BREAK, HALF = "break", "half"
 
@@ -194,7 +194,9 @@ def test_refusals_carry_what_the_server_said(tmp_path: Path) -> None:
             list(server.client("operator").listen("0" * 32))
         assert told.value.status == 404
         with pytest.raises(ClientError, match="has more than 10000 rows"):
-            server.client("publisher", "P-1").push_impressions([IMPRESSION] * 10_001)
+            Client(server.url, server.key("publisher", "P-1"), max_rows=20_000).push_impressions(
+                [IMPRESSION] * 10_001
+            )
 
 
 def test_moments_and_days_are_sent_as_text(tmp_path: Path) -> None:

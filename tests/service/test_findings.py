@@ -202,7 +202,7 @@ def test_a_lost_database_of_the_service_ends_no_campaign(tmp_path: Path, clock: 
 
 
 def test_one_sender_cannot_take_all_the_room(tmp_path: Path, clock: SetClock) -> None:
-    """However slowly it sends, others get in."""
+    """However much it sends at once, others get in."""
     with running(settings_in(tmp_path, ingest={"waiting_batches": 4}), clock) as server:
         entered = server.backend.intake.entered
         with ExitStack() as stack:

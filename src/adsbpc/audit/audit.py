@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 
 from adsbpc.audit import ledger_claims, noise_claims
@@ -48,8 +47,6 @@ def audit(
         if isinstance(plans, Claim):
             found.append(plans)
         else:
-            rho = Fraction(record.opening["promise"]["exact"]["rho"])
-            found.append(ledger_claims.reserved(record, rho))
             for measure, plan in plans.items():
                 own = _of_measure(
                     record, measure, plan, subject.books(measure), engine_options, told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
@@ -54,19 +53,13 @@ def budgets(record: Record) -> Claim:
     return claim("budgets", checked, check)
 
 
-def reserved(record: Record, rho: Fraction) -> Claim:
-    def check() -> str:
-        own = record.reserved[record.campaign]
-        require(rho * PICO >= own, f"{own} pico-rho are reserved for rho = {rho}")
-        return f"{own} pico-rho for rho = {float(rho):.12g}"
-
-    return claim("reservation", "what the scope has set aside against the promise", check)
-
-
 def planned(record: Record, plan: PromisedPlan) -> Claim:
     """The plan is one that can keep the promise, and every slot ran by it."""
 
     def check() -> str:
+        own = record.reserved[record.campaign]
+        whole = plan.campaign_rho
+        require(whole * PICO >= own, f"{own} pico-rho are reserved for rho = {whole}")
         require(sum(plan.split.values()) <= plan.rho, "the parts of the budget pass rho")
         measured = sum(plan.budgets)
         require(

@@ -40,11 +40,12 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class PromisedPlan:
-    """Of one measure, for which there is `rho`, and of that `fit_rho` for a fit. `lists` are the
+    """Of one measure, for which there is `rho` of `campaign_rho`, and of that `fit_rho` for a fit. `lists` are the
     public ones by dimension, each with the place for all others; `columns` what is published of
     their cells; `worth` is that of one conversion in the metric; `budgets` is what each slot may be
     charged for measurement, in pico-rho; `rows` is the strategy B of personal budgets."""
 
+    campaign_rho: Fraction
     rho: Fraction
     substitution: bool
     lists: dict[str, tuple[str, ...]]
@@ -153,6 +154,7 @@ def _plan(
     }
     lists = {dimension: (*public[dimension], "other") for dimension in measure["by"]}
     plan = PromisedPlan(
+        Fraction(promise["exact"]["rho"]),
         rho,
         record.terms["adjacency"] == "substitute",
         lists,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 
 from adsbpc.cli.console import notes
@@ -31,12 +32,26 @@ def run(config: Path | None, options: dict[str, str | int | None], show_config: 
         )
     server = Server(backend)
     opened = server.listen()
+    if not (settings.over_tls or _is_loopback(settings.service.host)):
+        notes().print(
+            f"[service] host = {settings.service.host!r} is reached from other machines, and "
+            "without TLS whoever stands in between reads keys and events. Put a proxy with TLS in "
+            "front and set [service] public_url, or listen on 127.0.0.1.",
+            style="bold yellow",
+        )
     print(f"adsbpc serves {address_of(opened)} (Ctrl-C stops it)", flush=True)
     to_stderr()
     if settings.service.workers == 1:
         server.run(sockets=[opened])
     else:
         run_workers(settings, opened)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _with_options(settings: Settings, options: dict[str, str | int | None]) -> Settings:

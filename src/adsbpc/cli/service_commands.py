@@ -63,14 +63,17 @@ def create(
     subject: Annotated[
         str, typer.Option(help="The publisher's or advertiser's id in the events.")
     ] = "",
-    days: Annotated[int | None, typer.Option(min=1, help="How long it is valid.")] = None,
+    expires: Annotated[
+        str,
+        typer.Option(metavar="WHEN", help="After days such as 90d, on a date, or never."),
+    ] = "365d",
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it, this once."""
     from adsbpc.cli.keys import run_create
 
-    run_create(role, subject, label, days, config, as_json)
+    run_create(role, subject, label, expires, config, as_json)
 
 
 @keys.command("list")

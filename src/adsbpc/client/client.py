@@ -13,11 +13,13 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import uuid4
 
+from adsbpc.client.rows import Rows, bodies_of, moment_text
 from adsbpc.errors import AdsbpcError
 
 try:
@@ -28,7 +30,6 @@ except ModuleNotFoundError:
         "pip install 'adsbpc[service]'"
     ) from None
 
-Row = Mapping[str, Any]
 # Answers that mean "later": a push is then sent again, with the same key.
 _LATER = (429, 502, 503, 504)
 
@@ -44,13 +45,38 @@ class ClientError(AdsbpcError):
         super().__init__(f"{title}: {detail}. {to_do}")
 
 
+class NothingAcceptedError(ClientError):
+    """The service took the push, and set aside every row of it. `answer` is what it said."""
+
+    def __init__(self, batch: str, answer: dict[str, Any]) -> None:
+        self.batch, self.answer = batch, answer
+        reasons = Counter(verdict["reason"] for verdict in answer["verdicts"])
+        told = "; ".join(f"{reason} ({count:,} rows)" for reason, count in reasons.most_common(3))
+        super().__init__(
+            200,
+            "Nothing accepted",
+            f"all {answer['rows']:,} rows of batch {batch!r} are in quarantine: {told}",
+            "Correct them, and send them under another key",
+        )
+
+
 class Client:
-    """`attempts` is how often a push is sent before giving up."""
+    """`attempts` is how often a push is sent before giving up. `max_rows` and `max_bytes` are those
+    of one batch, as the server's [ingest] max_rows and max_body_bytes: whatever is larger is sent
+    in several."""
 
     def __init__(
-        self, url: str, key: str, attempts: int = 5, timeout_seconds: float = 60, pack: bool = False
+        self,
+        url: str,
+        key: str,
+        attempts: int = 5,
+        timeout_seconds: float = 60,
+        pack: bool = False,
+        max_rows: int = 10_000,
+        max_bytes: int = 8 * 2**20,
     ) -> None:
         self._attempts, self._pack = attempts, pack
+        self._most_rows, self._most_bytes = max_rows, max_bytes
         self._http = httpx.Client(
             base_url=url,
             headers={"Authorization": f"Bearer {key}"},
@@ -70,26 +96,36 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def push_impressions(self, rows: Iterable[Row], batch: str | None = None) -> dict[str, Any]:
-        """Send a batch; the answer says what became of each row. `batch` is its key, a new one if
-        left out: the same key counts once."""
+    def push_impressions(self, rows: Rows, batch: str | None = None) -> dict[str, Any]:
+        """Send rows, and tell what became of each; objects, or a table of pandas, polars or Arrow.
+        `batch` is a key for them, a new one if left out: the same key counts once. Rows that are
+        too many for one batch are sent in several, under keys of their own made of it."""
         return self._push("impressions", rows, batch)
 
-    def push_conversions(self, rows: Iterable[Row], batch: str | None = None) -> dict[str, Any]:
+    def push_conversions(self, rows: Rows, batch: str | None = None) -> dict[str, Any]:
         return self._push("conversions", rows, batch)
 
-    def _push(self, source: str, rows: Iterable[Row], batch: str | None) -> dict[str, Any]:
-        body = b"\n".join(json.dumps(row, default=_moment).encode() for row in rows)
+    def _push(self, source: str, rows: Rows, batch: str | None) -> dict[str, Any]:
         batch = batch or uuid4().hex
-        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": batch}
-        if self._pack:
-            body = gzip.compress(body, compresslevel=1)
-            headers["Content-Encoding"] = "gzip"
         try:
-            return dict(self._sent(f"/v1/{source}", body, headers).json())
+            answers = [
+                self._push_part(source, body, batch if number == 1 else f"{batch}:{number}")
+                for number, body in enumerate(bodies_of(rows, self._most_rows, self._most_bytes), 1)
+            ]
         except ClientError as error:
             error.batch = batch
             raise
+        answer = _together(answers)
+        if answer["rows"] and answer["quarantined"] == answer["rows"]:
+            raise NothingAcceptedError(batch, answer)
+        return answer
+
+    def _push_part(self, source: str, body: bytes, key: str) -> dict[str, Any]:
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+        if self._pack:
+            body = gzip.compress(body, compresslevel=1)
+            headers["Content-Encoding"] = "gzip"
+        return dict(self._sent(f"/v1/{source}", body, headers).json())
 
     def _sent(self, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
         for attempt in range(1, self._attempts + 1):
@@ -183,7 +219,7 @@ class Client:
         return dict(self._send("GET", path, params=query).json())
 
     def _post(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        body = json.dumps(content, default=_moment)
+        body = json.dumps(content, default=moment_text)
         headers = {"Content-Type": "application/json"}
         return dict(self._send("POST", path, content=body, headers=headers).json())
 
@@ -200,11 +236,21 @@ def _pause(answer: httpx.Response) -> float:
     return min(float(said), 30) if said.isdecimal() else 30
 
 
-def _moment(value: object) -> str:
-    """JSON has no moments."""
-    if isinstance(value, (datetime, date)):
-        return value.isoformat()
-    raise TypeError(f"{value!r} cannot be sent as JSON")
+def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """One answer for parts of a push, with rows numbered through; `repeated` if all of them were
+    stored before."""
+    if len(answers) == 1:
+        return answers[0]
+    verdicts, before = [], 0
+    for answer in answers:
+        verdicts += [{**each, "row": each["row"] + before} for each in answer["verdicts"]]
+        before += answer["rows"]
+    counts = {
+        name: sum(answer[name] for answer in answers)
+        for name in ("rows", "accepted", "duplicates", "quarantined")
+    }
+    repeated = all(answer["repeated"] for answer in answers)
+    return {**answers[0], **counts, "verdicts": verdicts, "repeated": repeated}
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
-from adsbpc.errors import BudgetError, LedgerError
+from adsbpc.errors import BudgetError, LedgerError, TermsError
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord
@@ -214,7 +214,7 @@ def check_room(connection: Connection, opening: Opening) -> None:
         known = connection.execute(select(entries.c.scope).distinct()).scalars()
         twin = next((name for name in known if name.casefold() == scope.casefold()), None)
         if twin is not None:
-            raise LedgerError(
+            raise TermsError(
                 f"scope {scope!r}: this ledger has a scope {twin!r}, which differs in capitals "
                 "only and has a budget of its own. Write it the same way"
             )
@@ -248,7 +248,7 @@ def check_open(connection: Connection, scope: str, campaign: str) -> None:
     record = campaign_record(connection, scope, campaign)
     if record is not None and record.closed:
         last = last_slot(connection, scope, campaign)
-        raise LedgerError(
+        raise TermsError(
             f"campaign {campaign!r} was closed after slot {last}, and what it had not spent went "
             "back to its scope: nothing more is released of it. Start a new campaign under another "
             "name"
@@ -281,13 +281,13 @@ def check_charges(connection: Connection, release: Release) -> None:
 def check_terms(record: ScopeRecord, guarantee: Guarantee, limit: Fraction | None) -> None:
     scope = guarantee.scope
     if record.adjacency != guarantee.adjacency.value:
-        raise LedgerError(
+        raise TermsError(
             f"scope {scope!r} promises adjacency {record.adjacency!r}, and this campaign "
             f"{guarantee.adjacency.value!r}: the two do not add up. Use the scope's adjacency, or "
             "another scope"
         )
     if limit is not None and int(limit * PICO_RHO) != record.limit_pico_rho:
-        raise LedgerError(
+        raise TermsError(
             f"scope {scope!r} has a limit of {record.limit_pico_rho / PICO_RHO:.12g}, and [privacy]"
             f" scope_rho says {float(limit):.12g}. A limit that was promised stays: put it back"
         )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Of the JSON. Format 2 has measures and views.
 REPORT_FORMAT = 2
+_FORMULA_SIGNS = ("=", "+", "-", "@")
 # Columns by the attribute of a cell; those of dimensions stand after `query`.
 _FIRST = {
     "measure": "measure", "view": "view", "slot": "slot", "first_slot": "first_slot",
@@ -71,7 +72,8 @@ def arrow_of(columns: dict[str, list[Any]], timezone: str) -> Any:
 
 
 def csv_of(columns: dict[str, list[Any]]) -> str:
-    """Moments in ISO 8601 with their offset; every digit of the numbers; true and false."""
+    """Moments in ISO 8601 with their offset; every digit of the numbers; true and false. Texts that
+    a spreadsheet would take for a formula start with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -155,7 +157,11 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return ("true" if value else "false") if isinstance(value, bool) else _iso(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_SIGNS):
+        return f"'{value}"
+    return _iso(value)
 
 
 def _iso(value: Any) -> Any:

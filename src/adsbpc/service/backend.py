@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
 
-from adsbpc.errors import ServiceError
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.auth.audit import AuditLog
 from adsbpc.service.auth.keys import KeyRing
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
+from adsbpc.service.data_folder import enter, is_full
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
+from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
+from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
+from adsbpc.service.ingest.bodies import NDJSON, check_body
+from adsbpc.service.ingest.body_room import BodyRoom
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids
 from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.ingest.rows import SCHEMAS
-from adsbpc.service.logs import log_failure
+from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
 from adsbpc.service.releases.publication import Publication, Watch
 from adsbpc.service.releases.scheduler import Scheduler
@@ -32,12 +38,18 @@ from adsbpc.service.store import open_store
 class Backend:
     settings: Settings
     clock: Clock
+    presence: FileIO
+    written_folders: frozenset[Path]
     store: Database
     keys: KeyRing
     sessions: Sessions
     audit: AuditLog
+    # Whose refusals, and whose requests, are written down one by one.
+    refused_strangers: Strangers
+    strangers: Strangers
     throttle: Throttle
     files: EventFiles
+    body_room: BodyRoom
     intake: Intake
     counts: Counts
     campaigns: CampaignBook
@@ -48,6 +60,9 @@ class Backend:
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
+        # Arrow imports pandas at its first use, where it is: no sender has to wait for that.
+        for source in SCHEMAS:
+            check_body(b"{}", NDJSON, source, "", now_us(self.clock), self.settings.ingest)
         self.intake.start()
         self.scheduler.start()
         threading.Thread(target=self._tidy, name="compaction", daemon=True).start()
@@ -58,7 +73,15 @@ class Backend:
         self._stopping.set()
         self.scheduler.stop()
         self.intake.close()
+        self.refused_strangers.close()
+        self.strangers.close()
         self.store.close()
+        self.presence.close()
+
+    def has_full_disk(self) -> bool:
+        """Whether there is too little room to go on: where files are, or either database."""
+        least = self.settings.service.least_free_bytes
+        return any(is_full(folder, least) for folder in self.written_folders)
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""
@@ -75,40 +98,46 @@ class Backend:
                 log_failure("compaction", error)
 
 
-def open_backend(settings: Settings, clock: Clock | None = None) -> Backend:
+def open_backend(
+    settings: Settings, clock: Clock | None = None, numbers: SharedNumbers | None = None
+) -> Backend:
     """Open the store and the folders; nothing runs yet. The clock is that of events and slots:
-    keys and sessions end by the system's, whatever a demonstration does."""
+    keys and sessions end by the system's, whatever a demonstration does. `numbers` are those of
+    several processes of one server."""
     real = SystemClock()
     clock = clock or real
-    try:
-        # Only the owner may look into it, whatever is put there.
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in ("events", "campaigns", "audit"):
-            (settings.data / folder).mkdir(exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ServiceError(
-            f"[service] data = {settings.data}: cannot be created ({error.strerror}). "
-            "Give another folder, or the right to write there"
-        ) from None
+    presence = enter(settings.data)
     store = open_store(settings.service.database, settings.data)
     keys = KeyRing(store, real)
     files = EventFiles(store, settings.data / "events", clock)
     book = CampaignBook(store, settings, files, clock)
     publication = Publication(store, book, clock, settings.scheduler.publish_after)
+    databases = store, Database(settings.ledger.location, settings.data)
+    files_of_databases = [each.file for each in databases if each.file is not None]
+    audit = AuditLog(settings.data / "audit", real)
+
+    def tell_refusals(sentence: str) -> None:
+        audit.note(None, "authenticate", "", "refused", sentence, "", "")
+
     return Backend(
         settings=settings,
         clock=clock,
+        presence=presence,
+        written_folders=frozenset([settings.data, *(each.parent for each in files_of_databases)]),
         store=store,
         keys=keys,
         sessions=Sessions(store, keys, real, settings.service.session),
-        audit=AuditLog(settings.data / "audit", real),
+        audit=audit,
+        refused_strangers=Strangers(real, tell_refusals),
+        strangers=Strangers(real, lambda sentence: log("requests", left_out=sentence)),
         throttle=Throttle(real),
         files=files,
+        body_room=BodyRoom(settings.ingest),
         intake=Intake(store, files, clock, settings.ingest.waiting_batches),
         counts=Counts(store, clock),
         campaigns=book,
         publication=publication,
         scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
         watch=Watch(publication),
-        metrics=Metrics(),
+        metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
     )

@@ -53,6 +53,12 @@ def to_stderr() -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_warning)
+
+
+def _is_no_warning(record: logging.LogRecord) -> bool:
+    """uvicorn's are about what anybody sends, a line each time, and do not say who."""
+    return record.levelno != logging.WARNING
 
 
 def public_text(error: AdsbpcError) -> str:

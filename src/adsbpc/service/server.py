@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -28,6 +29,7 @@ from adsbpc.errors import ServiceError
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.http.app import create_app
 from adsbpc.service.http.limits import Wire
+from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
 from adsbpc.service.logs import log, to_stderr
 from adsbpc.service.settings import Settings
 
@@ -141,7 +143,8 @@ def run_workers(settings: Settings, opened: socket.socket) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
     # Who is next stands first.
-    workers = deque(_Worker(settings) for _ in range(settings.service.workers))
+    memory = shared_memory(settings.service.workers)
+    workers = deque(_Worker(settings, memory, place) for place in range(settings.service.workers))
     while not stopping.is_set() and not all(worker.is_settled() for worker in workers):
         time.sleep(_BUSY_SECONDS)
     looked = time.monotonic()
@@ -153,10 +156,10 @@ def run_workers(settings: Settings, opened: socket.socket) -> None:
             _hand_on(opened, workers)
         if time.monotonic() - looked > _LOOK_SECONDS:
             looked = time.monotonic()
-            for place, worker in enumerate(workers):
+            for turn, worker in enumerate(workers):
                 if not worker.is_alive():
                     log("worker ended", code=worker.process.exitcode)
-                    workers[place] = _Worker(settings)
+                    workers[turn] = _Worker(settings, memory, worker.place)
     opened.close()
     for worker in workers:
         worker.stop()
@@ -181,15 +184,17 @@ def _hand_on(opened: socket.socket, workers: deque[_Worker]) -> None:
 
 
 class _Worker:
-    """A server process, and the way on which it gets its connections."""
+    """A server process, and the way on which it gets its connections. In its place of `memory` it
+    counts what all of them tell."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memory: Any, place: int) -> None:
+        self.place = place
         self._way, theirs = socket.socketpair()
         self._way.setblocking(False)
         self._is_up = False
         with theirs:
             self.process = multiprocessing.get_context("spawn").Process(
-                target=_work, args=(settings, theirs)
+                target=_work, args=(settings, theirs, memory, place)
             )
             self.process.start()
 
@@ -221,10 +226,11 @@ class _Worker:
             os.kill(self.process.pid, signal.SIGTERM)
 
 
-def _work(settings: Settings, way: socket.socket) -> None:
+def _work(settings: Settings, way: socket.socket, memory: Any, place: int) -> None:
     to_stderr()
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    Server(open_backend(settings), way).run(sockets=[])
+    backend = open_backend(settings, numbers=SharedNumbers(memory, place))
+    Server(backend, way).run(sockets=[])
 
 
 def _end_with_the_parent() -> None:

@@ -39,7 +39,8 @@ class ServiceSection(Section):
     """`data` is the folder for events, releases and the audit log. `workers` are processes that
     share the port. `public_url` is what browsers
     see; with https:// cookies are sent over TLS only. `trust_proxy` takes the address of a client
-    from X-Forwarded-For, as the nearest proxy wrote it."""
+    from X-Forwarded-For, as the nearest proxy wrote it. With less than `least_free_bytes` on its
+    disks a server is not ready."""
 
     data: Name = "adsbpc-data"
     host: Name = "127.0.0.1"
@@ -49,6 +50,7 @@ class ServiceSection(Section):
     public_url: Annotated[str, Field(pattern=r"^https?://[^/?#]+$")] | None = None
     trust_proxy: bool = False
     session: Period = parse_duration("12h")
+    least_free_bytes: Annotated[int, Field(ge=0)] = 64 * 2**20
 
 
 class SharedLedgerSection(LedgerSection):

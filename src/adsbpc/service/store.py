@@ -174,7 +174,19 @@ def inserts(table: Table, change: Callable[[Any], Executable]) -> dict[str, Exec
     }
 
 
+def moved_name(file: Path) -> Path:
+    """What `adsbpc move` leaves of a SQLite file."""
+    return file.with_name(f"{file.name}.moved")
+
+
 def open_store(location: str, directory: Path) -> Database:
     database = Database(location, directory, SERVICE)
+    file = database.file
+    # A server with the old settings would begin an empty one, and lose what it is sent.
+    if file is not None and not file.exists() and moved_name(file).exists():
+        raise ServiceError(
+            f"[service] database = {location!r}: was moved, and {moved_name(file)} is what is left "
+            "of it. Set [service] database and [ledger] location to the new place"
+        )
     database.bring_up_to_date()
     return database

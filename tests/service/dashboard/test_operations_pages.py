@@ -48,13 +48,17 @@ def test_the_ledger_is_verified(operator: Visitor) -> None:
 def test_a_key_is_shown_once_and_stops_at_once(stage: Stage) -> None:
     operator, path = stage.visitor("operator"), "/operations/keys"
     sent = {"role": "advertiser", "subject": "Ad-9", "label": "<b>Nine</b>", "days": "30"}
+    before = len(stage.server.backend.keys.list())
     answer = operator.send(path, sent)
-    assert answer.status_code == 201
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    answer = operator.get(path)
     made = [attrs["value"] for _, attrs in Outline(answer.text).tags if attrs.get("id") == "made"]
     key = str(made[0])
     assert stage.server.backend.keys.authenticate(key) is not None
     later = operator.get(path).text
     assert key not in later
+    # Loading the page again made no other.
+    assert len(stage.server.backend.keys.list()) == before + 1
     assert "<b>Nine</b>" in Outline(later).words
     holder = stage.visitor()
     assert holder.sign_in(key).status_code == 303
@@ -67,6 +71,23 @@ def test_a_key_is_shown_once_and_stops_at_once(stage: Stage) -> None:
     lines = stage.server.backend.audit.newest(100)
     assert {"key made", "key revoked"} <= {line["action"] for line in lines}
     assert not any(key.split("_", 2)[2] in str(line) for line in lines)
+
+
+@pytest.mark.parametrize("text", ["nonsense", f"adsbpc_{'0' * 16}_{'x' * 43}"])
+def test_a_cookie_that_holds_no_key_shows_nothing(stage: Stage, text: str) -> None:
+    operator = stage.visitor("operator")
+    operator.http.cookies.set("adsbpc-made", text, path="/operations/keys")
+    assert text not in operator.get("/operations/keys").text
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/operations", "Counts on this page have no noise"), ("/campaigns", "released numbers only")],
+)
+def test_the_footer_says_what_a_page_is_made_from(operator: Visitor, path: str, told: str) -> None:
+    footers = ("Counts on this page have no noise", "released numbers only")
+    words = operator.look(path).words
+    assert [each for each in footers if each in words] == [told]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The door of every request: who asks, and whether they may.
 
 Must never: let a request pass without a decision in the audit log, or tell who may not read a
-campaign that it exists.
+campaign that it exists. Only of those who have no key some refusals are counted together.
 """
 
 from __future__ import annotations
@@ -74,7 +74,6 @@ Caller = Annotated[Principal, Depends(principal_of)]
 
 def _by_key(request: Request, header: str) -> Principal:
     scheme, _, text = header.partition(" ")
-    check_throttle(request)
     principal = holder_of(request, text if scheme.lower() == "bearer" else "")
     if principal is None:
         raise _unknown(request, WRONG_KEY)
@@ -82,20 +81,29 @@ def _by_key(request: Request, header: str) -> Principal:
 
 
 def holder_of(request: Request, key: str) -> Principal | None:
-    """Who holds this key; one that is not valid counts as a failure of its sender."""
+    """Who holds this key. One that is not valid counts as a failure of its sender, and ends the
+    request if there were too many; one that is valid passes, whatever others sent from there:
+    nobody guesses 256 bits."""
     backend, address = backend_of(request), address_of(request)
     principal = backend.keys.authenticate(key.strip())
     if principal is None:
+        _check_throttle(request)
         backend.throttle.record_failure(address)
     else:
         backend.throttle.record_success(address)
+        _recognise(request)
     return principal
 
 
-def check_throttle(request: Request) -> None:
+def _recognise(request: Request) -> None:
+    """For the log of requests: this one is no stranger's."""
+    request.state.is_known = True
+
+
+def _check_throttle(request: Request) -> None:
     seconds = backend_of(request).throttle.refused_for(address_of(request))
     if seconds is not None:
-        # The wrong keys are in the audit log; these requests are not looked at.
+        # The wrong keys before are in the audit log.
         raise Problem(
             429, "Too many requests", "Too many wrong keys came from this address",
             f"Try again in {seconds} seconds, with the right key", {"Retry-After": str(seconds)},
@@ -118,7 +126,10 @@ def token_of(request: Request) -> str:
 
 def session_of(request: Request) -> Principal | None:
     token = token_of(request)
-    return backend_of(request).sessions.principal(token) if token else None
+    principal = backend_of(request).sessions.principal(token) if token else None
+    if principal is not None:
+        _recognise(request)
+    return principal
 
 
 def check_same_origin(request: Request) -> None:
@@ -187,7 +198,10 @@ def note(
     request: Request, principal: Principal | None, action: str, target: str = "", refused: str = ""
 ) -> None:
     """Write a decision to the audit log; `refused` says why, and is empty for what is allowed."""
+    backend, address = backend_of(request), address_of(request)
+    if principal is None and not backend.refused_strangers.may_write(address):
+        return
     decision: Decision = "refused" if refused else "allowed"
-    backend_of(request).audit.note(
-        principal, action, target, decision, refused, request_id_of(request), address_of(request)
+    backend.audit.note(
+        principal, action, target, decision, refused, request_id_of(request), address
     )

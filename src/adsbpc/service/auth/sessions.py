@@ -76,11 +76,12 @@ class Sessions:
 
     def cookie(self, token: str, over_tls: bool) -> str:
         """The value of Set-Cookie that signs a browser in."""
-        return _set_cookie(token, self._lifetime_us // MICROSECONDS_PER_SECOND, over_tls)
+        seconds = self._lifetime_us // MICROSECONDS_PER_SECOND
+        return set_cookie(cookie_name(over_tls), token, seconds, over_tls)
 
     def expired_cookie(self, over_tls: bool) -> str:
         """The value of Set-Cookie that makes a browser forget."""
-        return _set_cookie("", 0, over_tls)
+        return set_cookie(cookie_name(over_tls), "", 0, over_tls)
 
 
 def cookie_name(over_tls: bool) -> str:
@@ -88,8 +89,9 @@ def cookie_name(over_tls: bool) -> str:
     return "__Host-adsbpc" if over_tls else "adsbpc"
 
 
-def _set_cookie(value: str, seconds: int, over_tls: bool) -> str:
-    parts = [f"{cookie_name(over_tls)}={value}", "Path=/", f"Max-Age={seconds}"]
+def set_cookie(name: str, value: str, seconds: int, over_tls: bool, path: str = "/") -> str:
+    """Which no script reads, and no other site makes a browser send."""
+    parts = [f"{name}={value}", f"Path={path}", f"Max-Age={seconds}"]
     parts += ["HttpOnly", "SameSite=Strict"]
     if over_tls:
         parts.append("Secure")

@@ -1,5 +1,8 @@
-"""Signing in with a key, and out again; and the operator's page of keys. A key's text is on the
-page that answers its making, and on no other."""
+"""Signing in with a key, and out again; and the operator's page of keys.
+
+A key's text is shown once, on the page after its making. Until then the browser that made it holds
+it in a cookie, so that the page can be loaded again without making another; the server keeps none.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.auth.access import (
     WRONG_KEY,
     backend_of,
-    check_throttle,
     holder_of,
     note,
     require,
@@ -23,6 +25,7 @@ from adsbpc.service.auth.access import (
     token_of,
 )
 from adsbpc.service.auth.permissions import Action, Principal, Role
+from adsbpc.service.auth.sessions import set_cookie
 from adsbpc.service.clock import SystemClock, now_us
 from adsbpc.service.dashboard.pages import SentForm, home_of, page
 from adsbpc.service.http.problems import Problem
@@ -59,13 +62,12 @@ def sign_in(request: Request, form: SentForm) -> Response:
     backend = backend_of(request)
     asked = form.get("next", "") if _is_page(form.get("next", "")) else ""
     try:
-        check_throttle(request)
+        principal = holder_of(request, form.get("key", ""))
     except Problem as problem:
         wrong = f"{problem.detail}. {problem.to_do}."
         refusal = page(request, "sign-in.html", None, problem.status, wrong=wrong, next=asked)
         refusal.headers.update(problem.headers)
         return refusal
-    principal = holder_of(request, form.get("key", ""))
     if principal is None:
         note(request, None, "sign in", refused=WRONG_KEY)
         return page(request, "sign-in.html", None, 401, wrong=_WRONG, next=asked)
@@ -94,6 +96,8 @@ def _is_page(path: str) -> bool:
 
 # Days that a key may live, and what the form calls that.
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "1 year", "": "until it is revoked"}
+_PLACE = "/operations/keys"
+_MADE, _SHOWN_WITHIN_SECONDS = "adsbpc-made", 60
 _EMPTY = {"role": "publisher", "subject": "", "label": "", "days": "365"}
 
 
@@ -101,7 +105,11 @@ _EMPTY = {"role": "publisher", "subject": "", "label": "", "days": "365"}
 def show(request: Request) -> Response:
     principal = signed_in(request)
     require(request, principal, Action.MANAGE_KEYS)
-    return _page(request, principal, _EMPTY)
+    made = request.cookies.get(_MADE, "")
+    answer = _page(request, principal, _EMPTY, made=made)
+    if made:
+        answer.headers.append("Set-Cookie", _made_cookie(request, "", 0))
+    return answer
 
 
 @router.post("/operations/keys")
@@ -123,7 +131,13 @@ def create(request: Request, form: SentForm) -> Response:
     except SpecError as error:
         return _page(request, principal, values, str(error), status=422)
     note(request, principal, "key made", record.key_id)
-    return _page(request, principal, _EMPTY, made=text, made_label=record.label, status=201)
+    answer = RedirectResponse(_PLACE, 303)
+    answer.headers.append("Set-Cookie", _made_cookie(request, text, _SHOWN_WITHIN_SECONDS))
+    return answer
+
+
+def _made_cookie(request: Request, text: str, seconds: int) -> str:
+    return set_cookie(_MADE, text, seconds, backend_of(request).settings.over_tls, _PLACE)
 
 
 @router.post("/operations/keys/{key_id}/revocation")
@@ -137,7 +151,7 @@ def revoke(request: Request, form: SentForm, key_id: str) -> Response:
         )  # fmt: skip
     backend.sessions.close_all(key_id)
     note(request, principal, "key revoked", key_id)
-    return RedirectResponse("/operations/keys", 303)
+    return RedirectResponse(_PLACE, 303)
 
 
 def _page(
@@ -146,11 +160,14 @@ def _page(
     values: dict[str, str],
     wrong: str = "",
     made: str = "",
-    made_label: str = "",
     status: int = 200,
 ) -> Response:
     now = now_us(SystemClock())
-    known = reversed(backend_of(request).keys.list())
+    keys = backend_of(request).keys
+    known = keys.list()[::-1]
+    # Whatever else a cookie holds is no key.
+    holder = keys.authenticate(made)
+    labels = [each.label for each in known if holder and each.key_id == holder.key_id]
     records = [(record, record.state(now)) for record in known]
     # Keys that work come first.
     records.sort(key=lambda pair: pair[1] != "valid")
@@ -161,8 +178,8 @@ def _page(
         status,
         values=values,
         wrong=wrong,
-        made=made,
-        made_label=made_label,
+        made=made if holder else "",
+        made_label="".join(labels),
         records=records,
         roles=list(Role),
         lifetimes=LIFETIMES,

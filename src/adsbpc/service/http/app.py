@@ -20,10 +20,11 @@ from adsbpc.errors import (
     PrivacyError,
     ReleaseError,
     SpecError,
+    TermsError,
     WorkloadError,
 )
 from adsbpc.service.auth import api as key_api
-from adsbpc.service.auth.access import SignInNeeded, request_id_of
+from adsbpc.service.auth.access import SignInNeeded, address_of, request_id_of
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import assets, campaigns, keys, new_campaign, reference
 from adsbpc.service.dashboard import operations as operations_page
@@ -45,7 +46,7 @@ privacy. Send a key as `Authorization: Bearer adsbpc_...`. Errors are problem de
 with `to_do`, the next step."""
 
 _REFUSED = (SpecError, PrivacyError, WorkloadError)
-_CONFLICT = (BudgetError, ReleaseError)
+_CONFLICT = (BudgetError, ReleaseError, TermsError)
 # Bodies that the routes read themselves.
 _SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
 _API = (event_api, campaign_api, release_api, key_api, operations)
@@ -77,7 +78,9 @@ def create_app(backend: Backend) -> FastAPI:
         app.add_exception_handler(kind, _answer_error)
     app.add_exception_handler(SignInNeeded, _answer_sign_in)
     # The last one added is the outermost.
-    app.add_middleware(RequestLog, metrics=backend.metrics)
+    app.add_middleware(
+        RequestLog, metrics=backend.metrics, strangers=backend.strangers, address_of=address_of
+    )
     app.add_middleware(UnreadBodies)
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders, over_tls=backend.settings.over_tls)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -73,8 +74,11 @@ async def read_body(request: Request, limits: IngestSection) -> bytes:
     return await run_in_threadpool(unpacked, received, limits)
 
 
-async def receive_body(request: Request, limits: IngestSection) -> Received:
-    """The whole body. Nothing is read of one that says itself that it is too large."""
+async def receive_body(
+    request: Request, limits: IngestSection, take: Callable[[int], None] = lambda size: None
+) -> Received:
+    """The whole body. Nothing is read of one that says itself that it is too large; `take` is told
+    of the bytes that came, and may end it."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise Problem(
@@ -91,6 +95,7 @@ async def receive_body(request: Request, limits: IngestSection) -> Received:
                 received += len(chunk)
                 if received > limits.max_body_bytes:
                     raise _too_large("the body", limits.max_body_bytes, "max_body_bytes")
+                take(len(chunk))
                 parts.append(chunk)
     except TimeoutError:
         raise Problem(

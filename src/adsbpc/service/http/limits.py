@@ -159,7 +159,7 @@ class Throttle:
         """Seconds until this address may try again; None if it may now."""
         now = now_us(self._clock)
         with self._lock:
-            moments = self._failed.get(_counted_as(address))
+            moments = self._failed.get(counted_as(address))
             if moments is None or len(moments) < self._failures:
                 return None
             # A clock that was set back must not shut anybody out for long.
@@ -171,7 +171,7 @@ class Throttle:
     def record_failure(self, address: str) -> None:
         now = now_us(self._clock)
         with self._lock:
-            name = _counted_as(address)
+            name = counted_as(address)
             moments = self._failed.setdefault(name, deque(maxlen=self._failures))
             moments.append(now)
             self._failed.move_to_end(name)
@@ -180,19 +180,19 @@ class Throttle:
 
     def record_success(self, address: str) -> None:
         with self._lock:
-            self._failed.pop(_counted_as(address), None)
+            self._failed.pop(counted_as(address), None)
 
     def _is_over(self, now: int) -> bool:
         oldest = next(iter(self._failed.values()))
         return oldest[-1] + self._within_us <= now
 
 
-def _counted_as(address: str) -> str:
+def counted_as(address: str) -> str:
     """Whoever has an IPv6 address has the 2**64 addresses around it as well.
 
-    >>> _counted_as("2001:db8::1") == _counted_as("2001:db8::ffff:2")
+    >>> counted_as("2001:db8::1") == counted_as("2001:db8::ffff:2")
     True
-    >>> _counted_as("::ffff:192.0.2.1")
+    >>> counted_as("::ffff:192.0.2.1")
     '192.0.2.1'
     """
     try:

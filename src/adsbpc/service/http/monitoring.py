@@ -7,20 +7,20 @@ anything took, nothing of a slot before it is visible.
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
+from adsbpc.service.http.shared_numbers import Labels, SharedNumbers
+from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.publication import Totals
 
@@ -35,31 +35,28 @@ _VERIFICATION = "/verification"
 
 
 class Metrics:
-    """Of one server: several can live in one process."""
+    """Of one server, whichever of its processes is asked."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, str, str]] = Counter()
-        self._refused: Counter[tuple[str, str]] = Counter()
+    def __init__(self, numbers: SharedNumbers) -> None:
+        self._numbers = numbers
 
     def count_answer(self, method: str, route: str, status: int) -> None:
-        with self._lock:
-            if route in PUSH_ROUTES:
-                if status in _UNREAD:
-                    self._refused[route, str(status)] += 1
-            elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
-                self._requests[method, route, str(status)] += 1
+        if route in PUSH_ROUTES:
+            if status in _UNREAD:
+                self._numbers.add_one(_REFUSED, route, str(status))
+        elif (method, route) != _RELEASES and not route.endswith(_VERIFICATION):
+            self._numbers.add_one(_REQUESTS, method, route, str(status))
 
     def text(self, totals: Totals) -> bytes:
-        with self._lock:
-            requests, refused = dict(self._requests), dict(self._refused)
-        return generate_latest(_Families(requests, refused, totals))
+        return generate_latest(_Families(self._numbers.totals(), totals))
+
+
+_REQUESTS, _REFUSED = "requests", "refused"
 
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    requests: dict[tuple[str, str, str], int]
-    refused: dict[tuple[str, str], int]
+    numbers: dict[Labels, int]
     totals: Totals
 
     def collect(self) -> Iterable[Metric]:
@@ -71,9 +68,10 @@ class _Families(Collector):
             "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
             labels=["route", "status"],
         )  # fmt: skip
-        for family, numbers in ((requests, self.requests), (refused, self.refused)):
-            for labels, number in sorted(numbers.items()):
-                family.add_metric(labels, number)
+        for kind, family in ((_REQUESTS, requests), (_REFUSED, refused)):
+            for (counted, *labels), number in sorted(self.numbers.items()):
+                if counted == kind:
+                    family.add_metric(labels, number)
             yield family
         for name, text, value in (
             ("published", "Slots that are visible, of all campaigns.", self.totals.published),
@@ -88,10 +86,18 @@ _HUNG_UP = 499
 
 
 class RequestLog:
-    """Around every request: one line in the log, its figures, and an answer whatever goes wrong."""
+    """Around every request: one line in the log, its figures, and an answer whatever goes wrong.
+    Of those who carry no valid key there are few lines, and the others are counted."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        strangers: Strangers,
+        address_of: Callable[[Request], str],
+    ) -> None:
         self._app, self._metrics = app, metrics
+        self._strangers, self._address_of = strangers, address_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -124,6 +130,9 @@ class RequestLog:
         # Anybody may make up methods, and each would be a figure for ever.
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
         self._metrics.count_answer(method, route, status)
+        is_known = scope.get("state", {}).get("is_known", False)
+        if not (is_known or self._strangers.may_write(self._address_of(Request(scope)))):
+            return
         fields: dict[str, Any] = {"method": method, "route": route, "status": status}
         # How long work on events takes follows from them.
         if scope["method"] == "GET":

@@ -24,19 +24,28 @@ class Health(BaseModel):
     status: str
 
 
+# Monitors that ask for no body ask by HEAD; the document has each once.
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["health"], summary="Is the process up")
 async def healthz() -> Health:
     return Health(status="up")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", tags=["health"], summary="Can it work", responses={503: problems(503)[503]})
 def readyz(request: Request) -> Health:
-    """Whether both databases answer, and what stores and releases is at work."""
+    """Whether both databases answer, there is room on the disks, and what stores and releases is at
+    work."""
     backend = backend_of(request)
     if backend.watch.stopping:
         raise _unready("The server is stopping", "Ask another one")
     if not (backend.scheduler.is_alive() and backend.intake.is_alive()):
         raise _unready("A part of the server has ended", "Start it again. Its log says why")
+    if backend.has_full_disk():
+        raise _unready(
+            "The disk is full: there is less room than [service] least_free_bytes",
+            "Free some space: what cannot be stored is refused until then",
+        )
     try:
         backend.keys.has_operator()
         backend.campaigns.ledger.exists()
@@ -49,6 +58,7 @@ def _unready(detail: str, to_do: str) -> Problem:
     return Problem(503, "Service unavailable", detail, to_do)
 
 
+@router.head("/metrics", include_in_schema=False)
 @router.get(
     "/metrics",
     tags=["health"],

@@ -108,9 +108,11 @@ async def _push(request: Request, sender: Principal, batch_key: str, source: Sou
         rows = check_body(body, media_type, source, sender.subject, moment, limits)
         return Batch(sender.owner, source, batch_key, sha256(body).hexdigest(), rows)
 
-    with backend.intake.entered(sender.owner):
-        received = await receive_body(request, limits)
-        # Few at once, because a body may unpack to much more than it is.
-        async with backend.intake.checking:
-            batch = await run_in_threadpool(checked, received)
-        return await backend.intake.add(batch)
+    backend.intake.check_room(sender.owner)
+    with backend.body_room.taken_by(sender.owner) as take:
+        received = await receive_body(request, limits, take)
+        with backend.intake.entered(sender.owner):
+            # Few at once, because a body may unpack to much more than it is.
+            async with backend.intake.checking:
+                batch = await run_in_threadpool(checked, received)
+            return await backend.intake.add(batch)

@@ -67,12 +67,10 @@ class Intake:
 
     @contextmanager
     def entered(self, owner: str) -> Iterator[None]:
-        """Around a batch from its first byte on: those beyond the limit are sent away unread. One
-        sender has at most half of the room, however slowly it sends."""
+        """Around a batch that is here whole; those beyond the limit are sent away. One sender has
+        at most half of the room."""
         with self._changed:
-            full = self._inside.total() >= self._limit
-            if full or self._inside[owner] >= max(1, self._limit // 2):
-                raise self._too_many()
+            self._check_room(owner)
             self._inside[owner] += 1
         try:
             yield
@@ -81,6 +79,16 @@ class Intake:
                 self._inside[owner] -= 1
                 # Keeps nothing of who is not here.
                 self._inside += Counter()
+
+    def check_room(self, owner: str) -> None:
+        """Send a batch away before it is read, if it would find no room now."""
+        with self._changed:
+            self._check_room(owner)
+
+    def _check_room(self, owner: str) -> None:
+        full = self._inside.total() >= self._limit
+        if full or self._inside[owner] >= max(1, self._limit // 2):
+            raise self._too_many()
 
     def _too_many(self) -> Problem:
         return Problem(

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row, insert, select
 
@@ -28,6 +29,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
 from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.release_spec import kept_privacy, stored_privacy
+from adsbpc.model.slots import to_moment
 from adsbpc.model.spec import LedgerSection
 from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
@@ -100,10 +102,11 @@ class CampaignBook:
                 "the first slot is over, and would be released without what was not stored yet",
                 place("campaign", "start"),
                 str(spec.campaign.start),
-                "Start today or later",
+                f"Start on {self._first_day(spec)} or later",
             )
         # Plans it, and asks the ledger whether there is room: nothing is written.
         start(spec, self.ledger)
+        self.ledger.check_open(spec.campaign.scope, spec.campaign.name)
         created_us = now_us(self._clock)
         row = {
             "campaign_id": campaign_id,
@@ -120,6 +123,12 @@ class CampaignBook:
         self._insert(row, spec)
         return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
 
+    def _first_day(self, spec: CampaignSpec) -> date:
+        """The first whose first slot is not over."""
+        begins, ends, *_ = spec.grid.boundaries
+        moment = to_moment(now_us(self._clock) - (ends - begins))
+        return moment.astimezone(ZoneInfo(spec.campaign.timezone)).date() + timedelta(days=1)
+
     def _has_started(self, spec: CampaignSpec) -> bool:
         """Whether the ledger knows it: then the service's database was lost, and it goes on."""
         key = spec.campaign.scope, spec.campaign.name
@@ -128,19 +137,21 @@ class CampaignBook:
     def _insert(self, row: dict[str, Any], spec: CampaignSpec) -> None:
         columns = campaigns.c
         with self._store.writing("campaigns") as connection:
+            for key in ("advertiser", "scope"):
+                known = connection.execute(select(columns[key]).distinct()).scalars()
+                _check_capitals(key, row[key], known)
             stored = connection.execute(
                 select(campaigns).where(columns.scope == row["scope"]).order_by(columns.created_us)
             ).all()
-            known = [(other.name, other.advertiser) for other in stored]
             # Who reads a campaign sees its scope's budget, so that a scope is one advertiser's.
-            if any(advertiser != row["advertiser"] for _, advertiser in known):
+            if any(other.advertiser != row["advertiser"] for other in stored):
                 raise SpecError(
                     "belongs to another advertiser, who would see this campaign's spending",
                     place("campaign", "scope"),
                     repr(row["scope"]),
                     "Take another scope",
                 )
-            if any(name == row["name"] for name, _ in known):
+            if any(other.name == row["name"] for other in stored):
                 raise SpecError(
                     f"scope {row['scope']!r} has a campaign of that name",
                     place("campaign", "name"),
@@ -240,9 +251,28 @@ class CampaignBook:
             events = registered.spec.events.model_copy(update=lists)
             yield Campaign(registered.spec.model_copy(update={"events": events}))
 
-    def due(self, registered: Registered, grace_us: int) -> int:
-        """The last slot that is over for long enough."""
-        return registered.spec.grid.last_ended(now_us(self._clock) - grace_us)
+    def due(self, registered: Registered, after_us: int) -> int:
+        """The last slot that is over for so long."""
+        ended = registered.spec.grid.last_ended(now_us(self._clock) - after_us)
+        return min(ended, self.slots(registered))
+
+    def slots(self, registered: Registered) -> int:
+        """How many it will have released in the end; none more of one that was closed."""
+        record = self.ledger.campaign(registered.scope, registered.name)
+        is_closed = record is not None and record.closed
+        return self.last_slot(registered) if is_closed else registered.spec.campaign.slots
+
+
+def _check_capitals(key: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a second way to write a name: of the ledger's scopes only one could ever release."""
+    for other in known:
+        if other != name and other.casefold() == name.casefold():
+            raise SpecError(
+                f"there is a campaign with {key} = {other!r}, which differs in capitals only",
+                place("campaign", key),
+                repr(name),
+                f"Write {other!r}, or take a name that nobody mistakes for it",
+            )
 
 
 def _check_keys(content: dict[str, Any]) -> None:

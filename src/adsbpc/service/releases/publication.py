@@ -75,7 +75,11 @@ class Publication:
 
     def due_slot(self, registered: Registered) -> int:
         """The last slot that should be visible by now."""
-        return registered.spec.grid.last_ended(now_us(self._clock) - self.publish_after_us)
+        return self._book.due(registered, self.publish_after_us)
+
+    def last_slot(self, registered: Registered) -> int:
+        """The last slot that will be visible."""
+        return self._book.slots(registered)
 
     def totals(self) -> Totals:
         visible = late = 0
@@ -136,7 +140,7 @@ class Watch:
 
     def __init__(self, publication: Publication) -> None:
         self._publication = publication
-        self._known: dict[str, tuple[float, int]] = {}
+        self._known: dict[str, tuple[float, int, int]] = {}
         self._lock = threading.Lock()
         self.stopping = False
 
@@ -146,23 +150,24 @@ class Watch:
         quiet_since = time.monotonic()
         yield None
         while not self.stopping:
-            newest = await run_in_threadpool(self._newest, registered)
+            newest, last = await run_in_threadpool(self._seen, registered)
             for slot in range(after + 1, newest + 1):
                 yield slot
                 quiet_since = time.monotonic()
             after = max(after, newest)
-            if after >= registered.spec.campaign.slots:
+            if after >= last:
                 return
             if time.monotonic() - quiet_since > _KEEP_ALIVE_SECONDS:
                 quiet_since = time.monotonic()
                 yield None
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _newest(self, registered: Registered) -> int:
+    def _seen(self, registered: Registered) -> tuple[int, int]:
+        """The newest visible slot, and the last that will be."""
         with self._lock:
-            looked, newest = self._known.get(registered.campaign_id, (0.0, 0))
-            if time.monotonic() - looked < _LOOK_SECONDS / 2:
-                return newest
-            newest = self._publication.visible_slot(registered)
-            self._known[registered.campaign_id] = (time.monotonic(), newest)
-            return newest
+            looked, newest, last = self._known.get(registered.campaign_id, (0.0, 0, 0))
+            if time.monotonic() - looked >= _LOOK_SECONDS / 2:
+                newest = self._publication.visible_slot(registered)
+                last = self._publication.last_slot(registered)
+                self._known[registered.campaign_id] = (time.monotonic(), newest, last)
+            return newest, last

@@ -218,6 +218,7 @@ class Scheduler:
     def release(self, registered: Registered, through: int | None = None) -> list[Released]:
         """By hand: what is due, up to a slot. Safe to repeat."""
         self._publication.note(registered)
+        self._book.ledger.check_open(registered.scope, registered.name)
         due = self._due(registered)
         if through is not None and through > due:
             raise ReleaseError(
