@@ -18,7 +18,7 @@ from tests.campaign.files import published
 def test_a_changed_published_file(released: Released, tmp_path: Path) -> None:
     released.copy("adsbpc", tmp_path)
     file = tmp_path / "adsbpc-releases" / "acme" / "spring" / "0003.json"
-    file.write_text(published(tmp_path)[3].replace('"value":', '"value": ', 1))
+    file.write_text(published(tmp_path)[3].replace('"values":', '"values": ', 1))
     assert found_in(tmp_path).keys() == {"published files"}
 
 

@@ -33,9 +33,9 @@ def test_releases_as_tables(campaign: Campaign) -> None:
     assert [one.release.slot for one in released[1:]] == [2]
     table = released.to_arrow()
     assert table.column_names == [
-        "slot", "replayed", "publisher", "query", "value", "standard_error",
+        "slot", "replayed", "measure", "view", "query", "value", "standard_error", "publisher",
     ]  # fmt: skip
-    assert table.num_rows == 2 * 3
+    assert table.num_rows == 2 * (1 + 3)
     assert released.to_pandas()["value"].tolist() == table["value"].to_pylist()
     assert released.to_polars()["value"].to_list() == table["value"].to_pylist()
     assert "2 slots released, 0 were released before" in released._repr_html_()
@@ -45,7 +45,7 @@ def test_releases_as_tables(campaign: Campaign) -> None:
 
 def test_a_plan_as_a_table(campaign: Campaign) -> None:
     plan = campaign.plan()
-    assert plan.to_arrow().num_rows == 5
+    assert plan.to_arrow().num_rows == 2 * 5
     assert "rho = 1 zCDP for one user" in plan._repr_html_()
     assert plan.to_polars()["standard_error"].to_list() == [
         query.standard_error for query in plan.queries
@@ -64,7 +64,7 @@ def test_personal_budgets_as_tables(tmp_path: Path) -> None:
     campaign = Campaign.load(write_campaign(tmp_path, privacy=PERSONAL))
     before = campaign.status()
     assert (before.bound, before.allowance) == (None, None)
-    assert campaign.plan().to_arrow().num_rows == 5
+    assert campaign.plan().to_arrow().num_rows == 2 * 5
     released = campaign.release()
     assert released.to_pandas()["standard_error"].min() > 0
     found = campaign.report().to_pandas()

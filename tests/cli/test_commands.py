@@ -209,9 +209,10 @@ def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> 
     assert first["releases"] != second["releases"]
     assert [release["slot"] for release in first["releases"]] == list(range(1, 8))
     for release in first["releases"]:
-        assert release["randomness"] == "opendp"
+        (measured,) = release["measures"]
+        assert measured["randomness"] == "opendp"
         # One more counts what was cut.
-        assert len(release["values"]) == len(first["publishers"]) + 1
+        assert len(measured["values"]) == len(first["publishers"]) + 1
     spent = sum(c["rho"] for release in first["releases"] for c in release["charges"])
     assert 0.999 < spent <= 1
 
@@ -289,7 +290,10 @@ def test_plan_needs_no_data(tmp_path: Path) -> None:
         (1, "prefix 1..1"),
         (2, "prefix 1..2"),
     ]
-    assert len(found["queries"]) == 10
+    assert len(found["queries"]) == 2 * 10
+    assert {(q["measure"], q["view"]) for q in found["queries"]} == {
+        ("conversions", "total"), ("conversions", "publisher"),
+    }  # fmt: skip
     doubled = json.loads(plan(tmp_path, PRIVATE, "--json", "--bound", 2).stdout)
     for one, two in zip(found["queries"], doubled["queries"], strict=True):
         assert two["standard_error"] == pytest.approx(2 * one["standard_error"])

@@ -24,11 +24,12 @@ def test_compare(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
-    assert len(rows) == 2 * 2 * 2
+    assert len(rows) == 2 * 2 * 2 * 2
     for row in rows:
         assert row.keys() >= COLUMNS
-    assert [(row["dataset"], row["rho"]) for row in rows[:3]] == [
-        ("facebook", 1.0), ("facebook", 1.0), ("facebook", 2.0),
+    assert [(row["dataset"], row["rho"], row["view"]) for row in rows[:5]] == [
+        ("facebook", 1.0, "publisher"), ("facebook", 1.0, "total"), ("facebook", 1.0, "publisher"),
+        ("facebook", 1.0, "total"), ("facebook", 2.0, "publisher"),
     ]  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_bad_usage(arguments: tuple[str, ...], message: str, tmp_path: Path) -> 
 
 def test_a_file_that_was_changed(accident: Accident) -> None:
     file = accident.seen / "0003.json"
-    file.write_text(file.read_text().replace('"values":[', '"values":[1'))
+    file.write_text(file.read_text().replace('"scale":', '"scale":1'))
     done = adsbpc("restore", "spring.toml", "--releases", accident.seen, cwd=accident.home)
     assert (done.returncode, done.stdout) == (1, "")
     assert "0003.json: is not what was published of slot 3" in done.stderr

@@ -32,13 +32,30 @@ def test_there_are_stores_of_both_mechanisms() -> None:
     """Or the tests below test nothing."""
     assert len(STORES) >= 8
     texts = [(store / "next.json").read_text() for store in STORES]
-    assert {json.loads(text)["mechanism"] for text in texts} == {"adsbpc", "personal-budget"}
+    names = {Release.from_text(text).measures[0].mechanism for text in texts}
+    assert names == {"adsbpc", "personal-budget"}
 
 
 def test_the_next_release_is_the_one_that_the_version_of_then_would_have_made(store: Path) -> None:
     with seeded_noise():
         (released,) = Campaign.load(store / "spring.toml").release(RELEASED_SLOTS + 1)
-    assert content(released.text) == content((store / "next.json").read_text())
+    assert_alike(content(released.text), content((store / "next.json").read_text()))
+
+
+def assert_alike(found: Any, expected: Any) -> None:
+    """The same, but for the last digits of sums over publishers, which then were not stored."""
+    assert type(found) is type(expected)
+    if isinstance(found, dict):
+        assert found.keys() == expected.keys()
+        for key, value in found.items():
+            assert_alike(value, expected[key])
+    elif isinstance(found, list | tuple):
+        for one, other in zip(found, expected, strict=True):
+            assert_alike(one, other)
+    elif isinstance(found, float):
+        assert found == pytest.approx(expected, rel=1e-12)
+    else:
+        assert found == expected
 
 
 def test_an_old_store_verifies_and_runs_to_its_end(store: Path) -> None:

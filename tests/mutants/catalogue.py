@@ -103,7 +103,8 @@ MUTANTS = (
     ),
     Mutant(
         "a user's past is everybody's", "contributions/engine_accounts.py",
-        "ON now.cell = past.cell", "ON now.cell % 4096 = past.cell % 4096", _BOOKS,
+        'ON now.cell = {self._column("past.cell", view)}',
+        'ON now.cell % 4096 = {self._column("past.cell", view)} % 4096', _BOOKS,
     ),
     Mutant(
         "accounts of another user", "contributions/engine_accounts.py",
@@ -111,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "what fits of one user decides for another", "contributions/engine_accounts.py",
-        "AS judged ON judged.number = cells.number", "AS judged ON TRUE", _BOOKS,
+        "AS judged ON judged.number = whole_div(cell, {self._places})", "AS judged ON TRUE", _BOOKS,
     ),
     Mutant(
         "newcomers under anybody's name", "contributions/engine_accounts.py",

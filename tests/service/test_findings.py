@@ -123,8 +123,9 @@ def test_a_clock_that_was_set_back_loses_nothing(tmp_path: Path, clock: SetClock
         push(server, users=7)
         clock.moment = NIGHT + timedelta(days=1)
         server.wait_for(campaign, 2)
-        totals = server.client("reader").releases(campaign)[1]["slot_totals"]
-    assert [round(each["value"]) for each in totals if each["publisher"] == "P-1"] == [7]
+        (measured,) = server.client("reader").releases(campaign)[1]["measures"]
+    _, by_publisher = measured["slot_totals"]
+    assert round(by_publisher["values"][0]) == 7
 
 
 def test_a_failing_campaign_is_tried_later_and_later(

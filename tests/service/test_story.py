@@ -125,13 +125,15 @@ def test_the_story(tmp_path: Path, database: str, request: pytest.FixtureRequest
         released = advertiser.releases(campaign)
         assert [each["slot"] for each in released] == [1, 2, 3]
         for each, totals in zip(released, expected, strict=True):
-            found = [cell["value"] for cell in each["slot_totals"] if cell["publisher"] != "(all)"]
+            found = each["measures"][0]["slot_totals"][1]["values"]
             assert found == pytest.approx([t / UNITS_PER_CONVERSION for t in totals], abs=0.05)
         assert sum(sum(totals) for totals in expected) > 40 * UNITS_PER_CONVERSION
 
         # The ledger agrees with the promise: everything is spent, to the last pico-rho.
         shown = advertiser.campaign(campaign)
-        charged = sum(line["pico_rho"] for each in released for line in each["charges"])
+        charged = sum(
+            line["pico_rho"] for each in released for line in each["measures"][0]["charges"]
+        )
         assert charged <= 10**18
         assert shown["status"]["spent"] == pytest.approx(charged / 10**12)
         assert shown["guarantee"]["rho"] == 1e6

@@ -40,10 +40,11 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class PromisedPlan:
-    """Of one measure, for which there is `rho` of `campaign_rho`, and of that `fit_rho` for a fit. `lists` are the
-    public ones by dimension, each with the place for all others; `columns` what is published of
-    their cells; `worth` is that of one conversion in the metric; `budgets` is what each slot may be
-    charged for measurement, in pico-rho; `rows` is the strategy B of personal budgets."""
+    """Of one measure, for which there is `rho` of `campaign_rho`, and of that `fit_rho` for a fit.
+    `lists` are the public ones by dimension, each with the place for all others; `columns` what is
+    published of their cells; `worth` is that of one conversion in the metric; `budgets` is what
+    each slot may be charged for measurement, in pico-rho; `rows` is the strategy B of personal
+    budgets."""
 
     campaign_rho: Fraction
     rho: Fraction

@@ -223,6 +223,9 @@ def _of_slot(
     slot: Slot, charges: dict[str, int], step: dict[str, Any], measure: str | None = None
 ) -> Slot:
     """A slot as a measure sees it, the only one if none is named."""
+    if not slot.measures:
+        # Charged, and without a release that can be read.
+        return replace(slot, charges=charges, step=step)
     name = next(iter(slot.measures)) if measure is None else measure
     told = list(slot.measures[name]["charges"])
     own_fit = {} if measure is None else {"fit": None}

@@ -52,9 +52,11 @@ class BookFolder:
         self.folder = (
             spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
         )
+        # Folders above the books of a slot, up to the campaign file's.
+        self._measure, self._levels = measure, 5
         if len(spec.measures) > 1:
             self.folder /= f"measure={folder_name(measure)}"
-        self._measure = measure
+            self._levels += 1
 
     @classmethod
     def all_of(cls, spec: CampaignSpec) -> list[BookFolder]:
@@ -117,7 +119,7 @@ class BookFolder:
                     os.fsync(content.fileno())
                     files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
             # The folder itself and those above it that may be new, up to the campaign file's.
-            for folder in (new, *new.parents[:6]):
+            for folder in (new, *new.parents[: self._levels]):
                 sync_folder(folder)
         except OSError as error:
             raise LedgerError(

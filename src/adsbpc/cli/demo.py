@@ -10,7 +10,7 @@ import numpy as np
 
 from adsbpc.campaign import Campaign, Released, attribute, contributed
 from adsbpc.cli.console import counted, notes, results, stoppable
-from adsbpc.cli.release import progress_of_slots
+from adsbpc.cli.release import as_line, progress_of_slots
 from adsbpc.cli.status import budget_line
 from adsbpc.engines import open_engine
 from adsbpc.errors import no_such_choice
@@ -51,7 +51,7 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
             "conversions": made.conversions,
             "publishers": list(campaign.spec.reported_publishers),
             "truth": truth,
-            "releases": [json.loads(one.text) for one in released],
+            "releases": [json.loads(as_line(one)) for one in released],
         }
         print(json.dumps(found))
         return

@@ -264,7 +264,7 @@ WHERE active.number IS NULL"""
             f" WHERE asked > {cap} GROUP BY {self._column('cell', view)}"
             for view in self.layout.views
         )
-        self._table("above", above)
+        self._rows["above"] = Relation.of(above)
         self._table(
             "judged",
             f"""
@@ -306,8 +306,7 @@ WHERE parts < {PARTS} OR is_capped = 1""",
             f" FROM {self._rows['short']} GROUP BY {self._column('cell', view)}"
             for view in self.layout.views
         )
-        self._table(
-            "charged",
+        self._rows["charged"] = Relation.of(
             f"""
 WITH kept AS ({kept_of}),
 charges AS (

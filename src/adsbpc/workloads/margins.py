@@ -47,6 +47,8 @@ class Margins:
 
     def estimates(self, columns: Reals) -> Reals:
         """Cells from columns, view after view along the last axis; no weight means no columns."""
+        if not any(self.weights[:-1]):
+            return np.asarray(columns / self.weights[-1])
         spread, first = np.zeros((*columns.shape[:-1], self.cells)), 0
         for size, weight in zip(self.sizes, self.weights, strict=True):
             if weight:

@@ -111,7 +111,8 @@ def test_compare_shows_it_beside_others(tmp_path: Path) -> None:
     shown = adsbpc(*arguments, cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.index("│ ipa") < shown.stdout.index("│ pipelinedp *")
-    once, ipa = json.loads(adsbpc(*arguments, "--json", cwd=tmp_path).stdout)
+    once, total, ipa, _ = json.loads(adsbpc(*arguments, "--json", cwd=tmp_path).stdout)
+    assert (once["view"], total["view"]) == ("publisher", "total")
     assert (once["mechanism"], once["wrmse"], once["bias"]) == ("pipelinedp", None, None)
     assert once["last_rmse"] > 0 < ipa["last_rmse"]
     assert ipa["wrmse"] > 0

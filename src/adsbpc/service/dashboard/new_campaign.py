@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from adsbpc.campaign.plan import Plan, plan
+from adsbpc.campaign.plan import ExpectedError, Plan, plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import CampaignSpec
 from adsbpc.model.slots import Weekday
@@ -37,14 +37,14 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
     """What the page shows of a plan. Errors are half the width of a 95% interval around a total
     after the last slot."""
     word = Timeline(spec.grid).word
-    root = len(plan.publishers) ** 0.5
-    last = _REACH * plan.queries[-1].standard_error
+    views = _by_view(plan)
+    one, together = (_REACH * views[of][-1].standard_error for of in (_ONE, _ALL))
     whole = float(sum(plan.split.values()))
     return SimpleNamespace(
         word=word,
         slots=spec.campaign.slots,
-        one=about(last),
-        all=about(root * last),
+        one=about(one),
+        all=about(together),
         condition=plan.condition,
         epsilon=rounded_up(plan.promise.epsilon, 3),
         delta=small(plan.promise.delta),
@@ -54,32 +54,42 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
             {"rho": f"{float(rho):.4g}", "percent": 100 * float(rho) / whole, "buys": BUYS[name]}
             for name, rho in plan.split.items()
         ],
-        chart={"config": charts.config(variable), "spec": _chart(plan, word, root)},
+        chart={"config": charts.config(variable), "spec": _chart(views, word)},
         fit_slot=plan.fit.slot if plan.fit else None,
     )
 
 
-def _chart(plan: Plan, word: str, root: float) -> dict[str, Any]:
+def _by_view(plan: Plan) -> dict[str, list[ExpectedError]]:
+    """Expected errors of the first measure, of everything together and of one publisher."""
+    first = plan.queries[0].measure
+    own = [query for query in plan.queries if query.measure == first]
+    total, publisher = dict.fromkeys(query.view for query in own)
+    return {
+        of: [query for query in own if query.view == view]
+        for of, view in ((_ALL, total), (_ONE, publisher))
+    }
+
+
+def _chart(views: dict[str, list[ExpectedError]], word: str) -> dict[str, Any]:
     """Errors of running totals as slots go by, for one publisher and for all."""
-    every = -(-len(plan.queries) // _MOST_POINTS)
-    # Counted from the last slot back, so that it is always there.
-    queries = plan.queries[::-1][::every][::-1]
+    every = -(-len(views[_ONE]) // _MOST_POINTS)
     rows = [
         {
             "slot": query.slot,
             "of": of,
-            "error": factor * _REACH * query.standard_error,
-            "shown": f"± {about(factor * _REACH * query.standard_error)}",
+            "error": _REACH * query.standard_error,
+            "shown": f"± {about(_REACH * query.standard_error)}",
         }
-        for of, factor in ((_ALL, root), (_ONE, 1.0))
-        for query in queries
+        for of, queries in views.items()
+        # Counted from the last slot back, so that it is always there.
+        for query in queries[::-1][::every][::-1]
     ]
     colours = {_ALL: variable("series-other"), _ONE: variable("series-1")}
     encoding = {
         "x": {
             "field": "slot",
             "type": "quantitative",
-            "scale": {"domain": [1, max(plan.queries[-1].slot, 2)], "nice": False},
+            "scale": {"domain": [1, max(views[_ONE][-1].slot, 2)], "nice": False},
             "axis": {"title": word, "grid": False, "tickMinStep": 1, "offset": 6, "tickCount": 6},
         },
         "y": {
