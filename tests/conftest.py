@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from adsbpc.engines import Engine, open_engine
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
-from tests.effort import EVERYTHING, MUTANT
+from tests.effort import EVERYTHING, MUTANT, examples
 from tests.lab.worlds import MISSING_PIPELINEDP
 
 settings.register_profile(
@@ -25,6 +25,7 @@ settings.register_profile(
     deadline=None,
     # On every change the same examples, so that what fails is the change; in the long run new ones.
     derandomize=not EVERYTHING,
+    max_examples=examples(40, 100),
     print_blob=True,
     phases=[Phase.explicit, Phase.generate] if MUTANT else list(Phase),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

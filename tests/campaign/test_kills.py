@@ -152,6 +152,7 @@ class WithBooks:
         return found - before
 
 
+@pytest.mark.slow
 def test_personal_budgets_killed_in_every_state(tmp_path: Path) -> None:
     """An attempt that was not committed changes nothing that comes later."""
     campaigns = WithBooks(tmp_path)

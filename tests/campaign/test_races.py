@@ -53,7 +53,10 @@ def race_through(file: Path, location: str, slots: int) -> None:
     assert Campaign.load(file).verify().problem is None
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("database", DATABASES)
 def test_eight_processes_on_one_slot(
     database: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -61,7 +64,7 @@ def test_eight_processes_on_one_slot(
     race_through(write_campaign(tmp_path, location=location), location, 3)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", DATABASES)
 def test_eight_processes_on_one_slot_with_books(
     database: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

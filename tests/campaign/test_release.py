@@ -403,7 +403,6 @@ def test_the_same_totals_before_noise_on_duckdb_and_spark(tmp_path: Path) -> Non
     assert sum(map(sum, found["duckdb"])) > 0
 
 
-@pytest.mark.every_change
 @pytest.mark.spark
 def test_a_campaign_on_spark(tmp_path: Path) -> None:
     options = "\n".join(f'"{key}" = {json.dumps(value)}' for key, value in SPARK_OPTIONS.items())

@@ -184,9 +184,8 @@ def test_a_fit_comes_back_with_its_release(tmp_path: Path) -> None:
     go_on(accident)
 
 
-@pytest.mark.parametrize(
-    "every_line", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["states", "lines"]
-)
+@pytest.mark.parametrize("every_line", [False, True], ids=["states", "lines"])
+@pytest.mark.slow
 def test_a_restore_that_was_killed_goes_on(every_line: bool, tmp_path: Path) -> None:
     """In every state of the disk, or at every line that adopts a slot and commits it: whoever comes
     next finishes it."""

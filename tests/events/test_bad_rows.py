@@ -57,7 +57,6 @@ def test_every_kind_of_bad_impression(engine: Engine, tmp_path: Path) -> None:
     assert events.quarantined() == expected
 
 
-@pytest.mark.every_change
 def test_every_kind_of_bad_conversion(engine: Engine, tmp_path: Path) -> None:
     bad = [
         {**FULL_CONVERSION, "event_id": f"b{k}", **change}
@@ -106,7 +105,6 @@ def test_one_event_id_of_two_users_is_no_repeat(engine: Engine, tmp_path: Path) 
     assert events.quarantined() == {("conversions", Reason.REPEATED_ID): 1}
 
 
-@pytest.mark.every_change
 def test_two_users_who_repeat_the_same_event_id(engine: Engine, tmp_path: Path) -> None:
     """Each keeps one of its own: a repeat of one user's is no repeat of another's."""
     rows = [{**FULL_CONVERSION, "user_id": user} for user in ("u1", "u2", "u1", "u2")]

@@ -39,7 +39,7 @@ def error(
 # smaller, so the last two are a little above what they are at full size.
 BARS = [
     ("facebook", None, 0.95, 20),
-    ("criteo", 60_000, 0.35, 3),
+    pytest.param("criteo", 60_000, 0.35, 3, marks=pytest.mark.slow),
     ("zipf", 20_000, 0.25, 3),
     ("normal", 5_000, 0.24, 3),
     ("uniform", 5_000, 0.18, 3),
@@ -68,6 +68,7 @@ def test_streams_that_are_hard_on_forecasts(name: str, most: float) -> None:
     assert error(name, "personal-budget", 3_000, 2) <= most * error(name, "adsbpc", 3_000, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", ["sliding", "slot"])
 def test_other_queries_are_not_worse_than_with_adsbpc(queries: str) -> None:
     for name, users, most in (("facebook", None, 1.1), ("zipf", 5_000, 0.8)):

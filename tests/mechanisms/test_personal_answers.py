@@ -67,6 +67,7 @@ def test_noise_cancels_in_sums() -> None:
     assert releases[-1].running_totals[0].standard_error < 0.5 * hypot(*slots)
 
 
+@pytest.mark.slow
 def test_what_was_cut_is_estimated_and_intervals_with_it_cover() -> None:
     """Over 60 runs in which every third person is cut by a part of a conversion: of the intervals
     around running totals, one in twenty misses the truth, where without the cut nearly all do."""

@@ -102,7 +102,7 @@ def totals_of(spec: CampaignSpec) -> list[list[int]]:
         engine.close()
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_the_story(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     sections: dict[str, Any] = {}
     if database == "postgresql":

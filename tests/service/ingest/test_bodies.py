@@ -23,6 +23,7 @@ from adsbpc.service.http.problems import Problem
 from adsbpc.service.ingest.bodies import NDJSON, check_body
 from adsbpc.service.ingest.rows import Checked
 from adsbpc.service.settings import IngestSection
+from tests.effort import examples
 from tests.service.clocks import SetClock
 from tests.service.pushed import IMPRESSION, lines, numbered
 
@@ -213,7 +214,7 @@ FRAGMENTS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=examples(300, 1_000))
 @given(st.lists(FRAGMENTS, max_size=8).map(b"".join))
 def test_a_line_is_judged_the_same_alone_and_among_others(body: bytes) -> None:
     alone = [checked(line) for line in body.split(b"\n") if line.strip()]

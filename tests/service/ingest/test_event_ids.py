@@ -28,6 +28,7 @@ from adsbpc.service.ingest.intake import Answer, Batch, Intake
 from adsbpc.service.ingest.rows import Source
 from adsbpc.service.store import event_ids as stored_ids
 from adsbpc.service.store import open_store
+from tests.effort import examples
 from tests.service.clocks import SetClock
 from tests.service.pushed import (
     CONVERSION,
@@ -191,7 +192,7 @@ def small_limits(held: int) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(data=st.data())
 def test_answers_follow_from_own_rows_and_the_clock(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
