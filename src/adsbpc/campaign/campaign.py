@@ -240,8 +240,8 @@ class Campaign:
 
         seen = self.status()
         if slot is None and (seen.closed or seen.released == seen.slots):
-            why = "the campaign was closed" if seen.closed else f"all {seen.slots} are released"
-            raise ReleaseError(f"{why}: no slot is left. Look at the report, or give --slot")
+            why = "the campaign was closed" if seen.closed else "all slots are released"
+            raise ReleaseError(f"{why}: none is left. Look at the report, or give --slot")
         number = seen.released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
@@ -294,8 +294,8 @@ class Campaign:
         return grid.slot_of(to_microseconds(moment)) or grid.count
 
     def status(self, through: Mapping[str, int] | None = None) -> Status:
-        """How far the campaign is and what it has spent; as of the slots that `through` names, by
-        campaign of the scope, as if nothing after them were released."""
+        """How far the campaign is and what it has spent; `through` names slots by campaign of the
+        scope, as if nothing after them were released."""
         seen = self._snapshot(through)
         releases, budgets = self._releases(seen), self._budgets(seen)
         free = budgets[1].limit - Fraction(seen.scope_reserved, PICO_RHO)
@@ -353,14 +353,15 @@ class Campaign:
         through: Mapping[str, int] | None = None,
         measure: str | None = None,
     ) -> Report:
-        """Released values with intervals; `adjusted` totals never fall and are never negative.
-        `through` as for the status; `measure` is what the page and the table are about."""
+        """Released values with intervals; `adjusted` totals never fall. `through` as for the status;
+        `measure` is what the page and the table are about."""
+        from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
-        promise = promise_with(self.spec, scope.limit)
-        return Report(self.spec, releases, promise, own, scope, level, adjusted, measure)
+        spend, promise = read_spend(self.spec), promise_with(self.spec, scope.limit)
+        return Report(self.spec, releases, promise, own, scope, level, adjusted, measure, spend)
 
     @property
     def _key(self) -> tuple[str, str]:

@@ -44,4 +44,7 @@ def run(
         print(report.to_json())
     elif file_format is None:
         results().print(report.table())
+        ratios = report.ratio_table()
+        if ratios is not None:
+            results().print(ratios)
         print(budget_line(report.campaign_budget))

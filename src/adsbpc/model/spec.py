@@ -34,6 +34,7 @@ from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
 from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, starts_around
+from adsbpc.model.spend import SpendSection
 from adsbpc.model.toml import MisfitError, checked, read_toml
 
 EngineName = Literal["duckdb", "spark"]
@@ -268,6 +269,7 @@ class CampaignSpec(Section):
     )
     measure: tuple[MeasureSection, ...] = ()
     dimensions: dict[Key, DimensionSection] = Field(default={})
+    spend: SpendSection | None = None
     checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS

@@ -125,6 +125,7 @@ def json_of(report: Report) -> str:
             "campaign": report.campaign_budget.to_object(),
             "scope": report.scope_budget.to_object(),
         },
+        "ratios": [asdict(each) for each in report.ratios],
         "cells": [
             {name: _iso(value) for name, value in zip(columns, row, strict=True)}
             for row in _rows(columns)

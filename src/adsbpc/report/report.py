@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from adsbpc.errors import SourceError, SpecError, no_such_choice
 from adsbpc.model import Budget, CampaignSpec, Measure, Measured, Promise, Release
+from adsbpc.model.measure_spec import PUBLISHER
+from adsbpc.model.spend import Spend
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import arrow_of, columns_of, csv_of, json_of, parquet_of, write_whole
 from adsbpc.report.model_comparison import Models
+from adsbpc.report.ratios import Ratio, ratios_of
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.timeline import Timeline
@@ -32,6 +35,7 @@ class Report(Tabular):
     `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
     makes the numbers consistent, see `Lens` for what that does to intervals. `measure_name` says
     what the page is about, the first measure if left out; files for machines have all of them.
+    `spend` is what publishers were paid, where that is known.
     """
 
     spec: CampaignSpec
@@ -42,6 +46,7 @@ class Report(Tabular):
     level: float = 0.95
     adjusted: bool = False
     measure_name: str | None = None
+    spend: Spend | None = None
 
     def __post_init__(self) -> None:
         if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
@@ -113,6 +118,12 @@ class Report(Tabular):
 
         return table_of(self, truth)
 
+    def ratio_table(self) -> Table | None:
+        """Ratios so far for a terminal, if there is anything to divide."""
+        from adsbpc.report.table import ratio_table_of
+
+        return ratio_table_of(self)
+
     def _repr_html_(self) -> str:
         from adsbpc.report.notebook import fragment_of
 
@@ -135,6 +146,21 @@ class Report(Tabular):
 
     def _of(self, measure: Measure) -> tuple[Measured, ...]:
         return tuple(release.of(measure.name) for release in self.releases)
+
+    def totals_of(self, metric: str) -> tuple[Cell, ...]:
+        """Totals so far of the first measure of a metric that is by publisher first, if any."""
+        for measure in self.spec.measures:
+            first = measure.layout.dimensions[0].name
+            if measure.metric == metric and first == PUBLISHER:
+                measured = self._of(measure)
+                lens = self._lens_of(measured)
+                return tuple(lens.cells(measured[-1], measured[-1].running_totals))
+        return ()
+
+    @cached_property
+    def ratios(self) -> list[Ratio]:
+        """Cost per conversion, return on spend, value per conversion, so far."""
+        return ratios_of(self)
 
     @property
     def estimates_cut(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, interval, percent
+from adsbpc.report.ratios import Ratio
 from adsbpc.report.wording import decimals, level_name, metric_name, what_intervals_cover
 
 if TYPE_CHECKING:
@@ -62,3 +63,30 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         notes.append(f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}")
     table.caption = Text("\n".join(notes), style="dim")
     return table
+
+
+def ratio_table_of(report: Report) -> Table | None:
+    """Ratios so far, a row for each publisher; None if there is nothing to divide."""
+    from rich.table import Table
+    from rich.text import Text
+
+    names = list(dict.fromkeys(each.name for each in report.ratios))
+    if not names:
+        return None
+    found = {(each.publisher, each.name): each for each in report.ratios}
+    table = Table(title=f"Ratios so far, with {level_name(report)} intervals")
+    table.add_column("publisher", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right")
+    for publisher in dict.fromkeys(each.publisher for each in report.ratios):
+        shown = (_told(found.get((publisher, name))) for name in names)
+        table.add_row(Text(publisher), *shown)
+    return table
+
+
+def _told(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return ""
+    if ratio.value is None or ratio.low is None or ratio.high is None:
+        return "cannot be told"
+    return f"{ratio.value:,.2f} ({ratio.low:,.2f} to {ratio.high:,.2f})"

@@ -1,0 +1,102 @@
+"""Reads what publishers were paid from the file that the campaign file names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from adsbpc.errors import SourceError, did_you_mean
+from adsbpc.model import CampaignSpec
+from adsbpc.model.slots import to_microseconds
+from adsbpc.model.spend import Spend, SpendSection
+
+
+def read_spend(spec: CampaignSpec) -> Spend | None:
+    """None if the campaign file names no file. A day counts for the slot that it ends in."""
+    section = spec.spend
+    if section is None:
+        return None
+    file = spec.directory / section.file
+    amounts: dict[tuple[str, int], float] = {}
+    for number, row in enumerate(_rows(file, section), start=1):
+        where = f"{file}, row {number}"
+        publisher = _publisher(row[section.publisher], spec, where)
+        place = publisher, _slot(row[section.day], spec, where)
+        amounts[place] = amounts.get(place, 0.0) + _amount(row[section.amount], where)
+    return Spend(amounts)
+
+
+def _rows(file: Path, section: SpendSection) -> Iterator[dict[str, Any]]:
+    wanted = (section.publisher, section.day, section.amount)
+    try:
+        if file.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            table = pq.read_table(file)
+            columns, rows = table.column_names, iter(table.to_pylist())
+        else:
+            text = file.read_text(encoding="utf-8-sig")
+            reader = csv.DictReader(text.splitlines())
+            columns, rows = list(reader.fieldnames or ()), iter(reader)
+    except (OSError, ValueError, csv.Error) as error:
+        raise SourceError(
+            str(file), f"a file that cannot be read ({error})", "a CSV or Parquet file of spend",
+            "Correct [spend] file.",
+        ) from None  # fmt: skip
+    for name in wanted:
+        if name not in columns:
+            raise SourceError(
+                f"{file}, column {name!r}",
+                f"only the columns {', '.join(columns)}",
+                "publisher, day and amount of each row",
+                f"Map it in [spend].{did_you_mean(name, columns)}",
+            )
+    yield from rows
+
+
+def _publisher(given: Any, spec: CampaignSpec, where: str) -> str:
+    name = "" if given is None else str(given).strip()
+    if name not in spec.reported_publishers:
+        raise SourceError(
+            where,
+            f"publisher {name!r}",
+            "one that the campaign lists, or other",
+            f"Correct it, or count it as other.{did_you_mean(name, spec.reported_publishers)}",
+        )
+    return name
+
+
+def _slot(given: Any, spec: CampaignSpec, where: str) -> int:
+    try:
+        day = given if isinstance(given, date) else date.fromisoformat(str(given).strip())
+    except ValueError:
+        raise SourceError(
+            where, f"day {given!r}", "a day, for example 2026-03-01", "Correct it."
+        ) from None
+    if isinstance(day, datetime):
+        day = day.date()
+    # Its last moment, in the campaign's time zone.
+    ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(spec.campaign.timezone))
+    slot = spec.grid.slot_of(to_microseconds(ends) - 1)
+    if slot is None:
+        first, last = (spec.grid.bounds_text(k)[0][:10] for k in (1, spec.campaign.slots))
+        raise SourceError(
+            where, f"day {day}", f"a day of the campaign, whose slots start {first} to {last}",
+            "Correct it, or remove the row.",
+        )  # fmt: skip
+    return slot
+
+
+def _amount(given: Any, where: str) -> float:
+    try:
+        amount = float(given)
+    except (TypeError, ValueError):
+        amount = float("nan")
+    if not isfinite(amount) or amount < 0:
+        raise SourceError(where, f"amount {given!r}", "a number from 0 on", "Correct it.")
+    return amount

@@ -1,0 +1,76 @@
+"""Ratios: intervals that hold for what they say, and nothing where nothing can be told."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adsbpc.model.spend import Spend
+from adsbpc.report.ratios import fieller
+from tests.report.releases import MadeUp
+
+REACH = NormalDist().inv_cdf(0.975)
+
+
+@given(
+    st.floats(-100, 1_000), st.floats(20, 1_000), st.floats(0.1, 5), st.floats(0.1, 5),
+    st.floats(-0.9, 0.9),
+)  # fmt: skip
+def test_ends_are_where_the_difference_is_as_large_as_its_noise(
+    x: float, y: float, error_x: float, error_y: float, correlation: float
+) -> None:
+    covariance = correlation * error_x * error_y
+    ends = fieller(x, y, error_x**2, error_y**2, covariance, REACH)
+    assert ends is not None
+    assert ends[0] <= x / y <= ends[1]
+    for ratio in ends:
+        spread = error_x**2 - 2 * ratio * covariance + ratio**2 * error_y**2
+        assert abs(x - ratio * y) == pytest.approx(REACH * spread**0.5, rel=1e-5, abs=1e-6)
+
+
+def test_a_denominator_that_may_be_nothing() -> None:
+    assert fieller(5.0, 1.9, 1.0, 1.0, 0.0, REACH) is None
+    assert fieller(5.0, 2.0, 1.0, 1.0, 0.0, REACH) is not None
+
+
+def test_intervals_cover() -> None:
+    """20,000 pairs whose denominator is five times its noise, where the delta method misses."""
+    random, true_x, true_y = np.random.default_rng(4), 30.0, 5.0
+    x, y = random.normal(true_x, 2, 20_000), random.normal(true_y, 1, 20_000)
+    ends = [fieller(a, b, 4.0, 1.0, 0.0, REACH) for a, b in zip(x, y, strict=True)]
+    told = [each for each in ends if each is not None]
+    missed = sum(not low <= true_x / true_y <= high for low, high in told)
+    # Where nothing is said, nothing is wrong; 5% of all may be.
+    assert 0.045 < missed / len(ends) < 0.055
+
+
+def test_what_a_conversion_costs() -> None:
+    made = MadeUp(publishers=("big", "small"), slots=10, released=5, volume=500, scale=5)
+    spend = Spend({("big", 1): 100.0, ("big", 6): 1e9, ("small", 5): 50.0})
+    report = made.report(spend=spend)
+    found = {each.publisher: each for each in report.ratios}
+    cells = {cell.publisher: cell for cell in report.running_totals([5])}
+    assert {each.name for each in report.ratios} == {"cost per conversion"}
+    # What is paid later does not count yet; nobody was paid for others.
+    assert set(found) == {"(all)", "big", "small"}
+    for name, paid in (("(all)", 150.0), ("big", 100.0), ("small", 50.0)):
+        cell, ratio = cells[name], found[name]
+        assert ratio.value == pytest.approx(paid / cell.estimate)
+        assert (ratio.low, ratio.high) == (paid / cell.high, paid / cell.low)
+
+
+def test_a_cost_that_cannot_be_told() -> None:
+    made = MadeUp(publishers=("tiny",), released=3, volume=0.1, scale=50)
+    report = made.report(spend=Spend({("tiny", 1): 10.0}))
+    assert [(each.value, each.low, each.high) for each in report.ratios] == [(None, None, None)] * 2
+    assert report.ratio_table() is not None
+
+
+def test_without_spend_and_revenue_there_is_nothing_to_divide() -> None:
+    report = MadeUp(released=2).report()
+    assert report.ratios == []
+    assert report.ratio_table() is None
