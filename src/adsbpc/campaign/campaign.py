@@ -240,8 +240,10 @@ class Campaign:
 
         seen = self.status()
         if slot is None and (seen.closed or seen.released == seen.slots):
-            why = "the campaign was closed" if seen.closed else "all slots are released"
-            raise ReleaseError(f"{why}: none is left. Look at the report, or give --slot")
+            why = (
+                "the campaign was closed" if seen.closed else f"all {seen.slots} slots are released"
+            )
+            raise ReleaseError(f"{why}: look at the report, or name a slot with --slot")
         number = seen.released + 1 if slot is None else slot
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
@@ -338,12 +340,8 @@ class Campaign:
         options = spec.engine_options if spec.events.engine == "duckdb" else {}
         # The books are files; a database of events is not needed for them.
         options.pop("database", None)
-        subject = Subject(
-            ledger,
-            *self._key,
-            ReleaseFolder(spec, ledger).folder,
-            lambda measure: BookFolder(spec, measure).folder,
-        )
+        published = ReleaseFolder(spec, ledger).folder
+        subject = Subject(ledger, *self._key, published, lambda name: BookFolder(spec, name).folder)
         return audit(subject, options, told)
 
     def report(
@@ -353,8 +351,8 @@ class Campaign:
         through: Mapping[str, int] | None = None,
         measure: str | None = None,
     ) -> Report:
-        """Released values with intervals; `adjusted` totals never fall. `through` as for the status;
-        `measure` is what the page and the table are about."""
+        """Released values with intervals; `adjusted` totals never fall. `through` as for the
+        status; `measure` is what page and table are about."""
         from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
 
