@@ -123,6 +123,17 @@ def test_the_long_form(shop: Shop) -> None:
     assert total["publisher"].unique().to_list() == ["(all)"]
     html = campaign.report().to_html()
     assert "attributed conversions" in html
+    # Figures of all measures on top, and what is below publishers.
+    for shown in (
+        "<dt>conversions</dt>",
+        "<dt>revenue, EUR</dt>",
+        "value per conversion",
+        "By country",
+    ):
+        assert shown in html
+    assert "By device" in campaign.report(measure="revenue").to_html()
+    with pytest.raises(SpecError, match='Did you mean "revenue"'):
+        campaign.report(measure="revenu")
     revenue = json.loads(campaign.report().to_json())
     assert [each["name"] for each in revenue["measures"]] == ["conversions", "revenue"]
 

@@ -11,8 +11,10 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
+from adsbpc import Campaign
 from adsbpc.report import Report
-from tests.report.browsing import ARTEFACTS, launched
+from tests.campaign.measured import write_shop
+from tests.report.browsing import ARTEFACTS, faults_of, launched
 from tests.report.releases import MadeUp
 from tests.report.test_page import HOSTILE
 
@@ -262,3 +264,31 @@ def test_cells_can_be_downloaded(reader: Reader, tmp_path: Path) -> None:
     download.value.save_as(tmp_path / "cells.csv")
     assert (tmp_path / "cells.csv").read_text(encoding="utf-8-sig") == report.to_csv()
     assert opened.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(_DESKTOP, "light"), (_PHONE, "dark")], ids=["desktop", "phone"]
+)
+def test_a_page_of_measures(
+    reader: Reader, tmp_path: Path, size: tuple[int, int], scheme: Literal["light", "dark"]
+) -> None:
+    """Figures on top, levels that open, from a campaign that was released."""
+    shop = write_shop(tmp_path / "shop", people=200)
+    (tmp_path / "shop" / "spend.csv").write_text("publisher_id,day,amount\nP-1,2026-03-01,900\n")
+    shop.file.write_text(shop.file.read_text() + '\n[spend]\nfile = "spend.csv"\n')
+    campaign = Campaign.load(shop.file)
+    campaign.release()
+    opened = reader.open(campaign.report(), size, scheme)
+    _assert_well_behaved(opened)
+    page = opened.page
+    labels = page.locator(".figures dt").all_inner_texts()
+    assert [label.lower() for label in labels] == [
+        "conversions", "revenue, eur", "cost per conversion", "return on spend",
+        "value per conversion",
+    ]  # fmt: skip
+    assert page.locator("details table").first.is_visible()
+    assert not page.locator("details table").nth(1).is_visible()
+    page.locator("summary").nth(1).click()
+    assert page.locator("details table").nth(1).is_visible()
+    assert faults_of(page) == []
+    page.screenshot(path=ARTEFACTS / f"measures-{scheme}.png", full_page=True)

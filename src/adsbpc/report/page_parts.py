@@ -18,6 +18,7 @@ from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import charts
 from adsbpc.report.cells import Cell
 from adsbpc.report.charts import PublisherLine
+from adsbpc.report.headline import breakdown_of, headline_of
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.rendering import render
 from adsbpc.report.share_figures import model_figures, scale_of_shares
@@ -49,6 +50,8 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
         scale=scale_of_shares(report, len(drawn)),
         comparison=model_figures(report, drawn),
         decimals=decimals(report),
+        headline=headline_of(report),
+        breakdown=breakdown_of(report),
         cells=f"{len(report.rows()):,}",
         file_name=file_name,
         links=links,

@@ -9,7 +9,7 @@ pair within both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -77,19 +77,24 @@ def _of(report: Report, name: str, count: Cell | None, value: Cell | None) -> It
                 value.high / paid,
             )  # fmt: skip
     if count is not None and value is not None:
-        yield _value_per_conversion(name, slot, value, count, reach)
+        ratio = _value_per_conversion(name, slot, value, count, reach)
+        yield _with_cut(ratio, value, count) if report.estimates_cut else ratio
 
 
 def _value_per_conversion(name: str, slot: int, value: Cell, count: Cell, reach: float) -> Ratio:
-    """Two measures have noise of their own, so that nothing goes up and down together. Where
-    something was cut, both ends are those of the pairs that lie furthest apart."""
+    """Two measures have noise of their own, so that nothing goes up and down together."""
     ends = fieller(
         value.estimate, count.estimate, value.standard_error**2, count.standard_error**2, 0.0, reach
     )
     if ends is None or count.low <= 0:
         return Ratio("value per conversion", name, slot, None, None, None)
-    low, high = ends
-    if value.cut or count.cut:
-        low, high = min(low, value.low / count.high), max(high, value.high / count.low)
-    ratio = value.estimate / count.estimate
-    return Ratio("value per conversion", name, slot, ratio, low, high)
+    return Ratio("value per conversion", name, slot, value.estimate / count.estimate, *ends)
+
+
+def _with_cut(ratio: Ratio, value: Cell, count: Cell) -> Ratio:
+    """What was cut is known together, of either measure: both ends are those of the pairs within
+    both intervals that lie furthest apart."""
+    if ratio.low is None or ratio.high is None:
+        return ratio
+    furthest = value.low / count.high, value.high / count.low
+    return replace(ratio, low=min(ratio.low, furthest[0]), high=max(ratio.high, furthest[1]))

@@ -152,10 +152,14 @@ class Report(Tabular):
         for measure in self.spec.measures:
             first = measure.layout.dimensions[0].name
             if measure.metric == metric and first == PUBLISHER:
-                measured = self._of(measure)
-                lens = self._lens_of(measured)
-                return tuple(lens.cells(measured[-1], measured[-1].running_totals))
+                return self.newest_totals(measure)
         return ()
+
+    def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
+        """Totals so far of a measure, of views that keep so many dimensions, everything last."""
+        measured = self._of(measure)
+        lens = self._lens_of(measured)
+        return tuple(lens.cells(measured[-1], measured[-1].running_totals, deepest))
 
     @cached_property
     def ratios(self) -> list[Ratio]:

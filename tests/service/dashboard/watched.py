@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.report.browsing import faults_of
 from tests.service.dashboard.stage import Visitor
 
 Size = tuple[int, int]
@@ -77,22 +76,7 @@ class Watched:
 
     def faults(self, rules: tuple[str, ...] = ()) -> list[str]:
         """What axe-core finds wrong for who reads with a screen reader, a keyboard, weak eyes."""
-        # Run by the browser itself, so that the page's policy stays as it is.
-        self.page.evaluate(_axe())
-        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-        found: list[dict[str, Any]] = self.page.evaluate(
-            "async (options) => (await axe.run(document, options)).violations", options
-        )
-        return [
-            f"{each['impact']}: {each['id']}: {node['html'][:200]} {node['failureSummary']}"
-            for each in found
-            for node in each["nodes"]
-        ]
-
-
-@cache
-def _axe() -> str:
-    return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+        return faults_of(self.page, rules)
 
 
 def _is_own(address: str, url: str) -> bool:

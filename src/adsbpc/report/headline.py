@@ -1,0 +1,59 @@
+"""What stands on top of a page with several measures or with spend, and below its publishers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from adsbpc.model import ALL_PUBLISHERS
+from adsbpc.report.cells import Cell
+from adsbpc.report.numbers import amount, decimals_of, interval
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of everything so far, as it is shown."""
+
+    label: str
+    value: str
+    interval: str
+
+
+def headline_of(report: Report) -> list[Figure]:
+    """The total of every measure and every ratio; nothing where the summary says it all."""
+    totals = [
+        _total(f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
+               measure.metric, report.newest_totals(measure)[-1])
+        for measure in report.spec.measures
+    ]  # fmt: skip
+    ratios = [
+        Figure(each.name, f"{each.value:,.2f}", f"{each.low:,.2f} to {each.high:,.2f}")
+        if each.value is not None
+        else Figure(each.name, "cannot be told", "yet")
+        for each in report.ratios
+        if each.publisher == ALL_PUBLISHERS
+    ]
+    return [*totals, *ratios] if len(totals) + len(ratios) > 1 else []
+
+
+def _total(label: str, metric: str, cell: Cell) -> Figure:
+    digits = decimals_of("value" if metric == "value" else "conversions", cell.standard_error)
+    return Figure(label, amount(cell.estimate, digits), interval(cell.low, cell.high, digits))
+
+
+def breakdown_of(report: Report) -> list[tuple[Cell, list[Cell]]]:
+    """Publishers, the largest first, each with the cells below it; nothing if there are none."""
+    depth = len(report.measure.layout.dimensions)
+    if depth < 2:
+        return []
+    below: dict[str, list[Cell]] = {}
+    for cell in report.newest_totals(report.measure, depth):
+        if len(cell.keys) == depth:
+            below.setdefault(cell.publisher, []).append(cell)
+    return [
+        (each.total, sorted(below[each.publisher], key=lambda cell: -cell.estimate))
+        for each in report.standings.publishers
+    ]
