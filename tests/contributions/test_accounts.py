@@ -26,7 +26,7 @@ from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
-from adsbpc.privacy import LIMIT, Strategy, Terms, square_root, toeplitz
+from adsbpc.privacy import LIMIT, Strategy, Terms, largest_cell, square_root, toeplitz
 from adsbpc.privacy.strategies import ONE
 from tests.conftest import open_test_engine
 from tests.contributions.rows import arrays_of
@@ -264,15 +264,18 @@ def test_ids_are_texts_whatever_they_come_as(engine: Engine, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("entry", [1, 2**12 - 1])
 def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
-    """The narrowest and the widest strategy, thousands of cells, the largest cells and
-    multipliers: the embedded engine and plain Python agree, and nothing overflows."""
-    engine = open_test_engine("duckdb")
     many = Layout.of_publishers(tuple(f"p{k}" for k in range(4095)))
-    strategy = Strategy(((entry,), (1, entry)))
-    rows = [Row("wide", slot, place, 2**36) for slot in (1, 2) for place in range(4095)]
+    assert_exact_at_the_widest(entry, many, tmp_path)
+
+
+def assert_exact_at_the_widest(entry: int, layout: Layout, tmp_path: Path) -> None:
+    """A narrow or wide strategy, thousands of cells, the largest weights and multipliers: the
+    embedded engine and plain Python agree, and nothing overflows."""
+    engine = open_test_engine("duckdb")
+    strategy, most = Strategy(((entry,), (1, entry))), largest_cell(layout)
+    rows = [Row("wide", slot, place, most) for slot in (1, 2) for place in range(len(layout))]
     rows += [Row("one", slot, 7, 2**40) for slot in (1, 2)]
-    reference = ReferenceAccounts(rows, 2, many)
-    asked = rows_table(engine, rows)
+    reference, asked = ReferenceAccounts(rows, 2, layout), rows_table(engine, rows)
     earlier: tuple[Path, ...] = ()
     for slot, multiplier in ((1, 2**20), (2, 1)):
         new = tmp_path / str(slot)
@@ -282,7 +285,9 @@ def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
             tuple(map(int, strategy.gram[slot - 1, :slot])),
             multiplier, max(1, multiplier // 16), limit * 19 // 20, limit // 20,
         )  # fmt: skip
-        accounts = EngineAccounts(engine, asked, 2, many, Books(earlier, new))
+        accounts = EngineAccounts(engine, asked, 2, layout, Books(earlier, new))
+        edges = [2**80, 2**100]
+        assert list(accounts.needs(terms.costs, edges)) == reference.needs(terms.costs, edges)
         assert accounts.admit(terms) == reference.admit(terms)
         earlier += (new,)
     engine.close()

@@ -11,20 +11,19 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from adsbpc.contributions import Books, EngineAccounts
 from adsbpc.contributions.reference import ReferenceAccounts, Row
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Dimension, Layout
-from adsbpc.privacy import LIMIT, Strategy, Terms, cost, largest_cell
+from adsbpc.privacy import LIMIT, Strategy, cost
 from tests.conftest import open_test_engine
 from tests.contributions.test_accounts import (
     CHOSEN,
     SLOTS,
     STRATEGY,
+    assert_exact_at_the_widest,
     in_arrays,
     multipliers,
-    rows_table,
     run,
     run_on_engine,
     weights,
@@ -143,30 +142,6 @@ def test_a_larger_world_is_the_same_everywhere(
 
 @pytest.mark.parametrize("entry", [1, 2**12 - 1])
 def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
-    """The widest strategy, 20,000 cells that somebody fills, the largest weights and multipliers:
-    nothing overflows."""
-    engine = open_test_engine("duckdb")
     lists = (("publisher", 200), ("country", 100))
-    layout = Layout(
-        tuple(Dimension(name, tuple(map(str, range(count)))) for name, count in lists), (8, 8, 8)
-    )
-    strategy = Strategy(((entry,), (1, entry)))
-    most = largest_cell(layout)
-    rows = [Row("wide", slot, place, most) for slot in (1, 2) for place in range(len(layout))]
-    rows += [Row("one", slot, 7, 2**40) for slot in (1, 2)]
-    reference, asked = ReferenceAccounts(rows, 2, layout), rows_table(engine, rows)
-    earlier: tuple[Path, ...] = ()
-    for slot, multiplier in ((1, 2**20), (2, 1)):
-        new = tmp_path / str(slot)
-        new.mkdir()
-        limit = LIMIT * slot // 2
-        terms = Terms(
-            tuple(map(int, strategy.gram[slot - 1, :slot])),
-            multiplier, max(1, multiplier // 16), limit * 19 // 20, limit // 20,
-        )  # fmt: skip
-        accounts = EngineAccounts(engine, asked, 2, layout, Books(earlier, new))
-        edges = [2**80, 2**100]
-        assert list(accounts.needs(terms.costs, edges)) == reference.needs(terms.costs, edges)
-        assert accounts.admit(terms) == reference.admit(terms)
-        earlier += (new,)
-    engine.close()
+    dimensions = tuple(Dimension(name, tuple(map(str, range(count)))) for name, count in lists)
+    assert_exact_at_the_widest(entry, Layout(dimensions, (8, 8, 8)), tmp_path)
