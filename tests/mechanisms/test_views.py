@@ -1,0 +1,112 @@
+"""Views under both mechanisms: errors of every level are those that are stated, and sums add up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
+from adsbpc.mechanisms import (
+    BoundedState,
+    PersonalState,
+    Question,
+    plan_adsbpc,
+    plan_personal,
+)
+from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model import Adjacency, Dimension, Drawn, Guarantee, Layout
+from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
+from adsbpc.privacy import SeededRandomness
+from adsbpc.workloads import WeightedSquaredError, prefix_sums
+
+SLOTS, RUNS = 3, 300
+LAYOUT = Layout(
+    (Dimension("publisher", ("a", "b", "c", "other")), Dimension("country", ("x", "y", "other"))),
+    (1, 4, 4),
+)
+# Everybody once, so that nothing is cut.
+PEOPLE = ArrayContributions(
+    [f"u{k}" for k in range(240)], [1 + k % SLOTS for k in range(240)],
+    [k % len(LAYOUT) for k in range(240)], [UNIT] * 240, SLOTS, LAYOUT,
+)  # fmt: skip
+TRUTH = np.cumsum(
+    [
+        np.bincount(
+            [k % len(LAYOUT) for k in range(240) if k % SLOTS == slot], minlength=len(LAYOUT)
+        )
+        for slot in range(SLOTS)
+    ],
+    axis=0,
+)
+
+
+def question(adjacency: Adjacency) -> Question:
+    guarantee = Guarantee(Fraction(1), adjacency, "test")
+    return Question(guarantee, LAYOUT, (prefix_sums(SLOTS),), WeightedSquaredError(None), 1 / UNIT)
+
+
+def releases(mechanism: str, adjacency: Adjacency, seed: int) -> list[Drawn]:
+    randomness, found = SeededRandomness(seed), []
+    if mechanism == "adsbpc":
+        section = AdsBPCSection(bounds="fixed", bound=1)
+        bounded, kept = plan_adsbpc(question(adjacency), section), BoundedState()
+        for _ in range(SLOTS):
+            drawn, kept = bounded.release(kept, PEOPLE, randomness)
+            found.append(drawn)
+        return found
+    personal = plan_personal(question(adjacency), PersonalBudgetSection(allowance=4.0))
+    accounts, state = ArrayAccounts(CellIndex.of(PEOPLE)), PersonalState()
+    for _ in range(SLOTS):
+        drawn, state = personal.release(state, accounts, randomness)
+        found.append(drawn)
+    assert not any(row[-1] for row in state.kept), "something was cut: this tests something else"
+    return found
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_errors_of_every_view_are_those_stated(mechanism: str, adjacency: Adjacency) -> None:
+    """Over 300 runs the standardised errors of a view's sums have mean 0 and variance 1."""
+    scores: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    for seed in range(RUNS):
+        for slot, drawn in enumerate(releases(mechanism, adjacency, seed), start=1):
+            cells = TRUTH[slot - 1].reshape(4, 3)
+            truth = {0: [cells.sum()], 1: cells.sum(axis=1), 2: cells.ravel()}
+            for answers in drawn.answers:
+                depth = len(answers.view)
+                errors = np.array(answers.values) - truth[depth]
+                scores[depth] += list(errors / answers.standard_error)
+    for depth, found in scores.items():
+        # Slots of a run go together: as if there were a third as many.
+        independent = RUNS * LAYOUT.sizes[depth]
+        assert abs(np.mean(found)) < 5 / sqrt(independent)
+        assert abs(np.var(found) - 1) < 6 * sqrt(2 / independent)
+
+
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_everything_adds_up(mechanism: str) -> None:
+    for drawn in releases(mechanism, Adjacency.ADD_REMOVE, 1):
+        for total, publishers, cells in (drawn.answers, drawn.slot_totals, drawn.running_totals):
+            rows = np.array(cells.values).reshape(4, 3)
+            np.testing.assert_allclose(rows.sum(axis=1), publishers.values, atol=1e-9)
+            assert sum(publishers.values) == pytest.approx(total.values[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_the_total_is_better_than_a_sum_of_cells(mechanism: str) -> None:
+    """Of 12 cells: less than 3.46 times one of them."""
+    (last,) = releases(mechanism, Adjacency.ADD_REMOVE, 1)[-1:]
+    total, _, cells = last.running_totals
+    assert total.standard_error < 0.75 * sqrt(len(LAYOUT)) * cells.standard_error
+
+
+def test_plans_state_the_errors_of_every_view() -> None:
+    section = AdsBPCSection(bounds="fixed", bound=1)
+    mechanism = plan_adsbpc(question(Adjacency.ADD_REMOVE), section)
+    drawn = releases("adsbpc", Adjacency.ADD_REMOVE, 1)
+    for depth in range(3):
+        stated = [error for _, _, error in mechanism.expected_errors(1, depth)]
+        assert stated == pytest.approx([each.answers[depth].standard_error for each in drawn])
