@@ -35,10 +35,10 @@ def _rows(file: Path, section: SpendSection) -> Iterator[dict[str, Any]]:
     wanted = (section.publisher, section.day, section.amount)
     try:
         if file.suffix == ".parquet":
-            import pyarrow.parquet as pq
+            from adsbpc.engines.frames import parquet_rows
 
-            table = pq.read_table(file)
-            columns, rows = table.column_names, iter(table.to_pylist())
+            columns, found = parquet_rows(file)
+            rows = iter(found)
         else:
             text = file.read_text(encoding="utf-8-sig")
             reader = csv.DictReader(text.splitlines())

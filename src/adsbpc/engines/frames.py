@@ -54,3 +54,9 @@ def _table(name: str, frame: Any) -> pa.Table:
             name, f"the column {twice[0]!r} more than once", "each once", "Rename or drop one."
         )
     return table
+
+
+def parquet_rows(file: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows of a small file that is no source of events; raises ValueError, OSError."""
+    table = pq.read_table(file)
+    return table.column_names, table.to_pylist()
