@@ -147,7 +147,10 @@ def test_keys_in_the_clear_are_warned_of(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with process(tmp_path, "serve", *options) as started:
-        first_line(started)
+        # Once it answers: before that, a signal may come while nobody listens for it.
+        httpx.get(
+            f"{first_line(started).split()[2]}/healthz", timeout=60, trust_env=False
+        ).raise_for_status()
         assert started.stderr is not None
         started.send_signal(signal.SIGINT)
         assert ("without TLS" in started.stderr.read()) == warned
