@@ -133,8 +133,8 @@ class Campaign:
         return promise_with(self.spec, self._budgets(self._ledger.snapshot(*self._key))[1].limit)
 
     def plan(self, bound: float | None = None) -> Plan:
-        """The promise, the split of the budget and the expected errors, before any data. A bound,
-        or allowance of personal budgets, is only assumed. Refused where the scope has no room."""
+        """The promise, the split of the budget, and the errors that a bound, or an allowance of
+        personal budgets, would mean, before any data. Refused where the scope has no room."""
         from adsbpc.campaign.plan import plan
         from adsbpc.campaign.planning import with_room
 
@@ -351,15 +351,17 @@ class Campaign:
         through: Mapping[str, int] | None = None,
         measure: str | None = None,
     ) -> Report:
-        """Released values with intervals; `adjusted` totals never fall. `through` as for the
-        status; `measure` is what page and table are about."""
+        """Released values with intervals; `adjusted` totals never fall. For `through`: status."""
+        from adsbpc.campaign.range_errors import range_errors_of
         from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
         spend, promise = read_spend(self.spec), promise_with(self.spec, scope.limit)
-        return Report(self.spec, releases, promise, own, scope, level, adjusted, measure, spend)
+        errors = range_errors_of(self.spec, seen.campaign, releases)
+        shown = (level, adjusted, measure, spend, errors)
+        return Report(self.spec, releases, promise, own, scope, *shown)
 
     @property
     def _key(self) -> tuple[str, str]:

@@ -220,7 +220,8 @@ def report(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", help="html, csv, parquet or json; the ending of --out also tells."
+            "--format",
+            help="html, csv, parquet, json; mmm for weeks. The ending of --out tells too.",
         ),
     ] = None,
     out: Annotated[

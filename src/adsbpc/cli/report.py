@@ -28,16 +28,17 @@ def run(
         raise SpecError(f"--out {out}: has no ending that tells the format. Add --format")
     if file_format is not None and file_format not in FORMATS:
         raise no_such_choice(f"--format {file_format}", file_format, FORMATS)
-    if ending in FORMATS and ending != file_format:
+    written_as = "csv" if file_format == "mmm" else file_format
+    if ending in FORMATS and ending != written_as:
         raise SpecError(
             f"--out {out}: its ending is not --format {file_format}. Change one of them"
         )
     campaign = Campaign.load(file)
+    target = out or Path("weeks.csv" if file_format == "mmm" else f"report.{file_format}")
     if file_format is not None:
-        check_targets([out or Path(f"report.{file_format}")], campaign.spec, file)
+        check_targets([target], campaign.spec, file)
     report = campaign.report(level, adjusted, measure=measure)
     if file_format is not None:
-        target = out or Path(f"report.{file_format}")
         report.write(target, file_format)
         print(f"Wrote {target}", file=sys.stderr if as_json else sys.stdout)
     if as_json:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
+from math import hypot, sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -154,6 +155,13 @@ class AdsBPC:
                 workload.slots, workload.names, np.sqrt(workload.variances(variances)), strict=True
             )
         ]
+
+    def range_errors(
+        self, released: Sequence[Measured], first: int, last: int
+    ) -> tuple[list[float], float]:
+        column = hypot(*(each.scale for each in released[first - 1 : last])) * self.unit_value
+        depths = range(len(self.layout.dimensions) + 1)
+        return [column * sqrt(self.margins.view_variance(depth)) for depth in depths], 0.0
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         finest = self.margins.view_variance(len(self.layout.dimensions))

@@ -105,6 +105,12 @@ class Mechanism(Protocol):
         """(slot, query, standard error) of the sums that keep the first `depth` dimensions, under a
         constant limit, in the metric."""
 
+    def range_errors(
+        self, released: Sequence[Measured], first: int, last: int
+    ) -> tuple[list[float], float]:
+        """Standard errors of the sum over a range of slots that were released, by how many
+        dimensions are told apart, and that of what was cut."""
+
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         """The rho that measurement needs to meet the targets under a constant limit."""
 

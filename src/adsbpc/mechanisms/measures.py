@@ -68,6 +68,13 @@ class Measures:
             return next(iter(plans.values()))
         return StoredPlan((), measures=plans)
 
+    def range_errors(
+        self, releases: Sequence[Release], measure: str, first: int, last: int
+    ) -> tuple[list[float], float]:
+        """The same for one of the measures."""
+        (mechanism,) = [each for own, each in self.runs if own.name == measure]
+        return mechanism.range_errors([each.of(measure) for each in releases], first, last)
+
     def resume(self, steps: Sequence[Mapping[str, Any]]) -> MeasuresState:
         """The state after all of these slots, in order."""
         return MeasuresState(

@@ -102,6 +102,7 @@ class PersonalBudget:
     @cached_property
     def fingerprint(self) -> str:
         """Changes with everything that the promise or the noise depends on."""
+        cell = largest_cell(self.layout)
         parts = {
             "rho": str(self.guarantee.rho),
             "adjacency": self.guarantee.adjacency.value,
@@ -111,11 +112,8 @@ class PersonalBudget:
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
             "fixed_allowance": None if self.forecast else str(self.allowance),
-            "integers": [
-                LIMIT, PARTS, ONE, largest_cell(self.layout), UNITS_PER_CONVERSION,
-                str(_KEPT_SHARE),
-            ],
-        }  # fmt: skip
+            "integers": [LIMIT, PARTS, ONE, cell, UNITS_PER_CONVERSION, str(_KEPT_SHARE)],
+        }
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -132,12 +130,12 @@ class PersonalBudget:
         """Standard deviation of an estimated sum, beside that of a column."""
         return sqrt(self.margins.view_variance(depth))
 
-    @cached_property
+    @property
     def _one_conversion(self) -> float:
-        """The norm of one conversion in all views, in the square root of costs."""
+        """The norm of one conversion in all views."""
         return ONE_CONVERSION * sqrt(self.layout.unit)
 
-    @cached_property
+    @property
     def need_edges(self) -> tuple[int, ...]:
         """Squared norms at which histograms of needs change bins."""
         return tuple(int((edge * ONE_CONVERSION) ** 2 * self.layout.unit) for edge in EDGES)
@@ -167,7 +165,7 @@ class PersonalBudget:
         return Terms(
             tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot]),
             multiplier,
-            max(1, multiplier // self.cut_ratio),
+            self.cut_multiplier_of(multiplier),
             int(limit * _KEPT_SHARE),
             limit - int(limit * _KEPT_SHARE),
         )
@@ -197,6 +195,19 @@ class PersonalBudget:
             errors = np.linalg.norm(workload.answers(self._whole_inverse), axis=1) * factor
             found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
         return found
+
+    def range_errors(
+        self, released: Sequence[Measured], first: int, last: int
+    ) -> tuple[list[float], float]:
+        of_slots = [self._published_multiplier(e.slot, e.allowance or 0.0) for e in released[:last]]
+        fine, coarse = (
+            float(np.linalg.norm(part[first - 1 :].sum(axis=0))) * self.scale
+            for part in self._inverse(of_slots, [self.cut_multiplier_of(each) for each in of_slots])
+        )
+        return [fine * self._noise(k) for k in range(len(self.layout.dimensions) + 1)], coarse
+
+    def cut_multiplier_of(self, multiplier: int) -> int:
+        return max(1, multiplier // self.cut_ratio)
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         # Variances are in proportion to 1 / rho.
@@ -259,14 +270,9 @@ class PersonalBudget:
         )
 
     def _after(
-        self,
-        state: PersonalState,
-        spent: int,
-        terms: Terms,
-        values: list[int],
-        histogram: list[int],
-        kept: list[int],
-    ) -> PersonalState:
+        self, state: PersonalState, spent: int, terms: Terms, values: list[int],
+        histogram: list[int], kept: list[int],
+    ) -> PersonalState:  # fmt: skip
         return PersonalState(
             self.fingerprint,
             spent,
@@ -338,24 +344,23 @@ class PersonalBudget:
     def _whole_inverse(self) -> Reals:
         return np.tril(np.linalg.inv(self.strategy.matrix.astype(np.float64)))
 
-    def _inverse(self, state: PersonalState) -> tuple[Reals, Reals]:
-        """B^-1 for the slots so far with rows divided by the multipliers, in the metric: for
+    def _inverse(self, fine: Sequence[int], coarse: Sequence[int]) -> tuple[Reals, Reals]:
+        """B^-1 for the slots so far with rows divided by their multipliers, in the metric: for
         cells, and for what was cut."""
-        t = len(state.values)
         # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
-        inverse = self._whole_inverse[:t, :t] * self.unit_value
-        fine, coarse = np.array(state.multipliers), np.array(state.cut_multipliers)
-        return inverse / fine[:, None], inverse / coarse[:, None]
+        inverse = self._whole_inverse[: len(fine), : len(fine)] * self.unit_value
+        return inverse / np.array(fine)[:, None], inverse / np.array(coarse)[:, None]
 
     def _totals(self, state: PersonalState) -> Reals:
         """Estimated totals per slot (rows) and cell, what was cut last."""
-        fine, coarse = self._inverse(state)
+        fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
         values = np.array([[float(value) for value in row] for row in state.values])
         cells = self.margins.estimates(fine @ values[:, :-1])
         return np.column_stack([cells, coarse @ values[:, -1]])
 
     def _released(self, state: PersonalState, charges: list[Charge], source: str) -> Drawn:
-        totals, (fine, coarse) = self._totals(state), self._inverse(state)
+        totals = self._totals(state)
+        fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
 
         def due(workload: Workload) -> tuple[Answers, ...]:
             errors = np.linalg.norm(workload.answers(fine), axis=1) * self.scale

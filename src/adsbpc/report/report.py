@@ -16,6 +16,7 @@ from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import arrow_of, columns_of, csv_of, json_of, parquet_of, write_whole
 from adsbpc.report.model_comparison import Models
+from adsbpc.report.ranges import RangeErrors, cells_between, weekly_csv
 from adsbpc.report.ratios import Ratio, ratios_of
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
@@ -24,7 +25,7 @@ from adsbpc.report.timeline import Timeline
 if TYPE_CHECKING:
     from rich.table import Table
 
-FORMATS = ("html", "csv", "parquet", "json")
+FORMATS = ("html", "csv", "parquet", "json", "mmm")
 _LOWEST_LEVEL, _HIGHEST_LEVEL = 0.5, 0.9999
 
 
@@ -35,7 +36,8 @@ class Report(Tabular):
     `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
     makes the numbers consistent, see `Lens` for what that does to intervals. `measure_name` says
     what the page is about, the first measure if left out; files for machines have all of them.
-    `spend` is what publishers were paid, where that is known.
+    `spend` is what publishers were paid, where that is known; `range_errors` says how large the
+    noise of sums over slots is.
     """
 
     spec: CampaignSpec
@@ -47,6 +49,7 @@ class Report(Tabular):
     adjusted: bool = False
     measure_name: str | None = None
     spend: Spend | None = None
+    range_errors: RangeErrors | None = None
 
     def __post_init__(self) -> None:
         if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
@@ -91,6 +94,19 @@ class Report(Tabular):
     def to_json(self) -> str:
         return json_of(self)
 
+    def to_mmm(self) -> str:
+        """Weeks, for marketing mix models, as CSV."""
+        return weekly_csv(self)
+
+    def between(self, first: int, last: int) -> tuple[Cell, ...]:
+        """The sum over any slots that are released, of the measure that the report is about."""
+        newest = self.newest.slot
+        if not 1 <= first <= last <= newest:
+            raise SpecError(
+                f"slots {first} to {last}: expected a first and a last one from 1 to {newest}"
+            )
+        return cells_between(self, self.measure, first, last)
+
     def to_parquet(self, path: Path) -> None:
         self.write(path, "parquet")
 
@@ -101,14 +117,16 @@ class Report(Tabular):
         return page_of(self)
 
     def write(self, path: Path, format: str) -> None:
-        """In one of the formats html, csv, parquet, json; whole or not at all."""
+        """In one of the formats html, csv, parquet, json, mmm; whole or not at all."""
         if format not in FORMATS:
             raise no_such_choice(f"format = {format!r}", format, FORMATS)
         if format == "parquet":
             content = parquet_of(self.to_arrow())
         else:
-            text = {"html": self.to_html, "csv": self.to_csv, "json": self.to_json}[format]()
-            content = text.encode()
+            texts = {
+                "html": self.to_html, "csv": self.to_csv, "json": self.to_json, "mmm": self.to_mmm,
+            }  # fmt: skip
+            content = texts[format]().encode()
         write_whole(Path(path), content)
 
     def table(self, truth: Mapping[str, float] | None = None) -> Table:
@@ -142,9 +160,9 @@ class Report(Tabular):
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
         """What was released of it, slot by slot."""
-        return self._of(self.measure)
+        return self.of_measure(self.measure)
 
-    def _of(self, measure: Measure) -> tuple[Measured, ...]:
+    def of_measure(self, measure: Measure) -> tuple[Measured, ...]:
         return tuple(release.of(measure.name) for release in self.releases)
 
     def totals_of(self, metric: str) -> tuple[Cell, ...]:
@@ -157,8 +175,8 @@ class Report(Tabular):
 
     def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
         """Totals so far of a measure, of views that keep so many dimensions, everything last."""
-        measured = self._of(measure)
-        lens = self._lens_of(measured)
+        measured = self.of_measure(measure)
+        lens = self.lens_of(measured)
         return tuple(lens.cells(measured[-1], measured[-1].running_totals, deepest))
 
     @cached_property
@@ -178,9 +196,9 @@ class Report(Tabular):
 
     @cached_property
     def lens(self) -> Lens:
-        return self._lens_of(self.measured)
+        return self.lens_of(self.measured)
 
-    def _lens_of(self, measured: tuple[Measured, ...]) -> Lens:
+    def lens_of(self, measured: tuple[Measured, ...]) -> Lens:
         adjustment = Adjustment.of(measured) if self.adjusted else None
         return Lens(self.timeline, self.level, adjustment)
 
@@ -210,7 +228,7 @@ class Report(Tabular):
     def _cells(self) -> tuple[Cell, ...]:
         found = []
         for measure in self.spec.measures:
-            measured, deepest = self._of(measure), len(measure.layout.dimensions)
-            lens = self._lens_of(measured)
+            measured, deepest = self.of_measure(measure), len(measure.layout.dimensions)
+            lens = self.lens_of(measured)
             found += [cell for each in measured for cell in lens.cells(each, each.answers, deepest)]
         return tuple(found)
