@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import fsum
 
 from adsbpc.model.section import Name, Section
 
@@ -25,7 +26,7 @@ class Spend:
 
     def until(self, slot: int, publisher: str | None = None) -> float:
         """From the first slot to this one, of one publisher or of all."""
-        return sum(
+        return fsum(
             amount
             for (name, number), amount in self.amounts.items()
             if number <= slot and publisher in (None, name)
