@@ -141,6 +141,7 @@ def test_json_says_what_is_promised() -> None:
             "campaign": {"limit": 1.0, "spent": 0.9, "left": 0.1},
             "scope": {"limit": 3.0, "spent": 1.9, "left": 1.1},
         },
+        "ratios": [],
     }
 
 
