@@ -14,6 +14,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign.data_path import attribute, contributed, write_credits
+from adsbpc.campaign.promise import as_started, promise_of
 from adsbpc.errors import LedgerError, SourceError, SpecError
 from adsbpc.model import CampaignSpec, load_spec
 from tests.campaign.files import ADSBPC, PERSONAL
@@ -184,6 +185,17 @@ def test_measures_may_not_change_once_started(tmp_path: Path) -> None:
     # Stating what is chosen anyway changes nothing.
     shop.file.write_text(text.replace("share = 0.6", "share = 0.6\nweights = [1, 4, 4]"))
     assert Campaign.load(shop.file).release(2)
+
+
+def test_keys_that_a_later_version_adds_change_no_promise(tmp_path: Path) -> None:
+    """What was stored lacks them, and means what they are if left out."""
+    spec = load_spec(write_shop(tmp_path, people=1).file)
+    stored = promise_of(spec)
+    del stored["measures"]["conversions"]["currency"], stored["dimensions"]["country"]["of"]
+    assert as_started(spec, stored).measures == spec.measures
+    del stored["measures"]["revenue"]["currency"]
+    with pytest.raises(LedgerError, match="promises something else now"):
+        as_started(spec, stored)
 
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:

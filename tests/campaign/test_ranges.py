@@ -15,7 +15,7 @@ from adsbpc.errors import SpecError
 from adsbpc.mechanisms import plan_adsbpc, plan_personal
 from adsbpc.model import Adjacency, Drawn, Measured
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
-from tests.campaign.files import ADSBPC, PERSONAL, write_campaign
+from tests.campaign.files import ADSBPC, PERSONAL, edit, write_campaign
 from tests.campaign.measured import write_shop
 from tests.cli.program import adsbpc
 from tests.mechanisms.test_views import (
@@ -98,3 +98,12 @@ def test_weeks_for_marketing_mix_models(tmp_path: Path) -> None:
     assert paid["2026-03-02", "P-1"] == paid["2026-03-02", "(all)"] == "40.0"
     assert paid["2026-02-23", "P-1"] == "0.0"
     assert all(float(row["standard_error"]) > 0 for row in rows)
+
+
+def test_no_name_in_weeks_is_a_formula(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path)
+    edit(file, '"P-1"', '"=P-1"')
+    campaign = Campaign.load(file)
+    campaign.release()
+    names = {row["publisher"] for row in csv.DictReader(io.StringIO(campaign.report().to_mmm()))}
+    assert names == {"'=P-1", "P-2", "other", "(all)"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
@@ -17,7 +18,7 @@ from adsbpc.mechanisms import (
     plan_personal,
 )
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import Adjacency, Dimension, Drawn, Guarantee, Layout
+from adsbpc.model import Adjacency, Dimension, Drawn, Guarantee, Layout, Measured
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
@@ -110,3 +111,37 @@ def test_plans_state_the_errors_of_every_view() -> None:
     for depth in range(3):
         stated = [error for _, _, error in mechanism.expected_errors(1, depth)]
         assert stated == pytest.approx([each.answers[depth].standard_error for each in drawn])
+
+
+def test_what_was_cut_is_counted_as_well_as_without_views() -> None:
+    """It stands in one column, whose cost no view adds to."""
+    section = PersonalBudgetSection(allowance=4.0)
+    asked = question(Adjacency.ADD_REMOVE)
+    alone = replace(asked, layout=Layout(LAYOUT.dimensions, (0, 0, 1)))
+    errors = []
+    for each in (asked, alone):
+        mechanism = plan_personal(each, section)
+        multiplier = mechanism.multiplier_of(4.0)
+        errors.append(mechanism.scale / mechanism.terms(1, multiplier).cut_multiplier)
+    assert errors[0] == pytest.approx(errors[1], rel=0.01)
+
+
+def test_an_earlier_campaign_that_told_apart_less() -> None:
+    """Its histograms say where to start, whatever its cells were."""
+    layout = Layout.of_publishers(["a", "other"])
+    people = ArrayContributions(
+        [f"u{k}" for k in range(900)], [1 + k % SLOTS for k in range(900)],
+        [k % 2 for k in range(900)], [UNIT] * 900, SLOTS, layout,
+    )  # fmt: skip
+    before = plan_personal(
+        replace(question(Adjacency.ADD_REMOVE), layout=layout), PersonalBudgetSection()
+    )
+    accounts, state, earlier = ArrayAccounts(CellIndex.of(people)), PersonalState(), []
+    for _ in range(SLOTS):
+        drawn, state = before.release(state, accounts, SeededRandomness(1))
+        earlier.append(Measured(**dict(drawn), measure="conversions", metric="conversions"))
+    started = plan_personal(
+        question(Adjacency.ADD_REMOVE), PersonalBudgetSection(), None, tuple(earlier)
+    )
+    assert started.allowance is not None
+    assert started.allowance > 0

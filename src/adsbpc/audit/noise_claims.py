@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import log, sqrt
+from math import isqrt, log, sqrt
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
 from adsbpc.audit.promised_plan import (
@@ -22,6 +22,7 @@ from adsbpc.audit.promised_plan import (
 )
 from adsbpc.audit.record import Record
 
+LARGEST_MULTIPLIER = 2**20
 # How often noise that is as it should be fails a claim, at most.
 FALSE_ALARM = 1e-9
 
@@ -108,7 +109,9 @@ def multipliers(record: Record, plan: PromisedPlan) -> Claim:
         for number, slot in enumerate(record.in_order(), start=1):
             allowance = float(slot.release["allowance"])
             public = round(whole / (allowance * ONE * CONVERSION))
-            meant = (public, max(1, public // plan.cut_ratio))
+            # What was cut has one column, and no weight.
+            alone = isqrt(public**2 * plan.columns.squared(1, substitution=False))
+            meant = (public, max(1, min(alone, LARGEST_MULTIPLIER) // plan.cut_ratio))
             require(
                 slot.multipliers == meant,
                 f"slot {number} used {slot.multipliers}, of which the second is for what was cut; "

@@ -12,6 +12,7 @@ from adsbpc.errors import LedgerError, WorkloadError
 from adsbpc.mechanisms import guarantee_of, privacy_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.attribution_spec import AttributionSection
+from adsbpc.model.measure_spec import DimensionSection, MeasureSection
 from adsbpc.model.release_spec import (
     PrivacySection,
     WorkloadSection,
@@ -26,6 +27,11 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "attribution": AttributionSection,
     "privacy": PrivacySection,
     "workload": WorkloadSection,
+}
+# Of which a file may have several, by name.
+_NAMED_SECTIONS: dict[str, type[BaseModel]] = {
+    "measures": MeasureSection,
+    "dimensions": DimensionSection,
 }
 
 
@@ -130,6 +136,12 @@ def _flat(promise: dict[str, Any]) -> dict[str, Any]:
         whole = content
         if name in _SECTIONS:
             whole = _SECTIONS[name].model_validate(content).model_dump(mode="json")
+        elif name in _NAMED_SECTIONS:
+            section = _NAMED_SECTIONS[name]
+            whole = {
+                key: section.model_validate(each).model_dump(mode="json")
+                for key, each in content.items()
+            }
         if name == "privacy" and whole["epsilon"] is None:
             # Only a way to state rho, which is compared itself.
             whole.pop("delta")

@@ -207,7 +207,9 @@ class PersonalBudget:
         return [fine * self._noise(k) for k in range(len(self.layout.dimensions) + 1)], coarse
 
     def cut_multiplier_of(self, multiplier: int) -> int:
-        return max(1, multiplier // self.cut_ratio)
+        """What was cut stands in one column without a weight, where cells stand in all views."""
+        of_one_column = min(isqrt(multiplier**2 * self.layout.unit), LARGEST_MULTIPLIER)
+        return max(1, of_one_column // self.cut_ratio)
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         # Variances are in proportion to 1 / rho.

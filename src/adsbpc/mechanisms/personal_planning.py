@@ -236,10 +236,7 @@ def starting_from(mechanism: PersonalBudget, previous: tuple[Measured, ...]) -> 
             "budgets. Name the folder of a campaign that has, or remove the key"
         )
     worth = mechanism.unit_value * UNITS_PER_CONVERSION
-    totals = [
-        [value / worth for value in release.slot_totals[len(mechanism.layout.dimensions)].values]
-        for release in previous
-    ]
+    totals = [[value / worth for value in release.slot_totals[-1].values] for release in previous]
     chosen = mechanism.forecast.choose(looks, [], _in_slots(np.array(totals), mechanism.slots))
     return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
 

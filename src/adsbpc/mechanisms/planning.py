@@ -164,7 +164,7 @@ def plan_measures(
 
 
 def _alike(release: Release, measure: Measure) -> list[Measured]:
-    """What an earlier campaign has of a measure: that of its name, or else the only one."""
+    """What an earlier campaign has of a measure: that of its name, or else its first."""
     named = [each for each in release.measures if each.measure == measure.name]
     return named or list(release.measures[:1])
 

@@ -77,7 +77,7 @@ def csv_of(columns: dict[str, list[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_plain(value) for value in row] for row in _rows(columns))
+    writer.writerows([plain(value) for value in row] for row in _rows(columns))
     return text.getvalue()
 
 
@@ -157,7 +157,8 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """As it stands in a CSV file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str) and value.startswith(_FORMULA_SIGNS):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from adsbpc.model import ALL_PUBLISHERS, Answers, Measure
 from adsbpc.model.layout import view_name
 from adsbpc.report.cells import Cell
+from adsbpc.report.formats import plain
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -61,14 +62,13 @@ def weekly_csv(report: Report) -> str:
             own = [dimension.name for dimension in measure.layout.dimensions]
             for cell in cells_between(report, measure, first, last):
                 keys = dict(zip(own, cell.keys, strict=False))
-                writer.writerow(
-                    [
-                        monday, last - first + 1, measure.name, view_name(tuple(keys)),
-                        *(keys.get(name, ALL_PUBLISHERS) for name in names),
-                        cell.estimate, cell.standard_error, cell.low, cell.high,
-                        _spend(report, cell, first, last),
-                    ]
+                row = (
+                    monday, last - first + 1, measure.name, view_name(tuple(keys)),
+                    *(keys.get(name, ALL_PUBLISHERS) for name in names),
+                    cell.estimate, cell.standard_error, cell.low, cell.high,
+                    _spend(report, cell, first, last),
                 )  # fmt: skip
+                writer.writerow([plain(value) for value in row])
     return text.getvalue()
 
 

@@ -42,6 +42,8 @@ from adsbpc.service.store import campaigns
 
 _SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
 _SERVERS_OWN = ("events", "engine", "ledger")
+# Pushed events have no further columns, and nobody pushes spend: better refused than left out.
+_OF_FILES = ("measure", "dimensions", "spend")
 # Keys that would make the server read a file that somebody names.
 _FILES = (
     ("attribution", "fit", "holdout"),
@@ -281,6 +283,12 @@ def _check_keys(content: dict[str, Any]) -> None:
             raise SpecError(
                 f"{_WHERE}: [{section}] is the server's to say. Remove it: events come by "
                 "POST /v1/impressions and /v1/conversions"
+            )
+    for section in _OF_FILES:
+        if section in content:
+            raise SpecError(
+                f"{_WHERE}: [{section}] is for campaigns that read files. Remove it, or run the "
+                "campaign with adsbpc release"
             )
     named = [".".join(path) for path in _FILES if _given(content, path)]
     if publisher_file(content) is not None:
