@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import polars
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign.data_path import attribute, contributed, write_credits
 from adsbpc.campaign.promise import as_started, promise_of
+from adsbpc.contributions import contributions_sql
 from adsbpc.errors import LedgerError, SourceError, SpecError
 from adsbpc.model import CampaignSpec, load_spec
 from tests.campaign.files import ADSBPC, PERSONAL
@@ -56,6 +59,29 @@ def test_cells_hold_what_happened(tmp_path: Path, engine: str) -> None:
             for slot in range(1, SLOTS + 1)
         ]
         np.testing.assert_allclose(found[name], expected, rtol=1e-5)
+
+
+def test_removing_anybody_leaves_all_others_as_they_are(tmp_path: Path) -> None:
+    """Dimensions of conversions and of touches, values that only one person has among them."""
+    shop = write_shop(tmp_path, people=12)
+    spec, engine = load_spec(shop.file), open_test_engine("duckdb")
+
+    def rows() -> list[tuple[Any, ...]]:
+        credits = attribute(spec, engine).credits
+        return [
+            (measure.name, *row)
+            for measure in spec.measures
+            for row in engine.rows("rows", contributions_sql(measure, spec.index_columns, credits))
+        ]
+
+    before = rows()
+    files = [tmp_path / f"{name}.parquet" for name in ("impressions", "conversions")]
+    whole = [pq.read_table(file) for file in files]
+    for person in ("u0", "u5", "u11"):
+        for file, table in zip(files, whole, strict=True):
+            pq.write_table(table.filter(pc.not_equal(table["user_id"], person)), file)
+        assert sorted(rows()) == sorted(row for row in before if row[1] != person)
+    engine.close()
 
 
 def test_a_campaign_from_files_to_the_audit(shop: Shop) -> None:

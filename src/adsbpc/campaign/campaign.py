@@ -392,8 +392,7 @@ class Campaign:
 
     def _budgets(self, seen: Snapshot) -> tuple[Budget, Budget]:
         """The campaign's and the scope's; before they start, as they would be."""
-        own = int(guarantee_of(self.spec).rho * PICO_RHO)
-        limit = scope_limit_of(self.spec)
+        own, limit = int(guarantee_of(self.spec).rho * PICO_RHO), scope_limit_of(self.spec)
         shared = own if limit is None else int(limit * PICO_RHO)
         return (
             Budget(seen.campaign.reserved_pico_rho if seen.campaign else own, seen.campaign_spent),

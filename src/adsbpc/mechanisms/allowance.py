@@ -136,8 +136,7 @@ class Forecast:
 
     @property
     def _crowding(self) -> float:
-        """How often two conversions of a person meet in a cell, if all cells are alike. That they
-        always meet in sums, histograms show soon enough."""
+        """How often two conversions meet in a cell, if all are alike; histograms show sums."""
         return 1 / self.levels[-1].columns
 
     def choose(self, looks: Sequence[Look], past: Sequence[float], released: Reals) -> float:

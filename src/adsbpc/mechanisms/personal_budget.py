@@ -118,8 +118,8 @@ class PersonalBudget:
 
     @property
     def noise_of_allowance(self) -> float:
-        """Standard deviation of a row's noise under an allowance of one conversion, in entries of
-        the strategy: how noise grows with the allowance, in a layout of cells alone."""
+        """How a row's noise grows with the allowance, in a layout of cells alone: its standard
+        deviation under one conversion, in entries of the strategy."""
         return self.scale * ONE / sqrt(LIMIT * _KEPT_SHARE)
 
     @cached_property
@@ -127,7 +127,7 @@ class PersonalBudget:
         return margins_of(self.layout)
 
     def _noise(self, depth: int) -> float:
-        """Standard deviation of an estimated sum, beside that of a column."""
+        # Of an estimated sum, beside that of a column.
         return sqrt(self.margins.view_variance(depth))
 
     @property
@@ -153,8 +153,7 @@ class PersonalBudget:
         return min(max(1, fitting), LARGEST_MULTIPLIER)
 
     def allowance_of(self, multiplier: int) -> float:
-        """The norm that fits under a multiplier, which is a whole number: an allowance is always
-        one of these."""
+        """The norm that fits under a whole multiplier: an allowance is always one of these."""
         return sqrt(LIMIT * _KEPT_SHARE) / (multiplier * self._one_conversion)
 
     def terms(self, slot: int, multiplier: int) -> Terms:
@@ -207,9 +206,9 @@ class PersonalBudget:
         return [fine * self._noise(k) for k in range(len(self.layout.dimensions) + 1)], coarse
 
     def cut_multiplier_of(self, multiplier: int) -> int:
-        """What was cut stands in one column without a weight, where cells stand in all views."""
-        of_one_column = min(isqrt(multiplier**2 * self.layout.unit), LARGEST_MULTIPLIER)
-        return max(1, of_one_column // self.cut_ratio)
+        """What was cut stands in one column, without a weight; cells stand in all views."""
+        alone = min(isqrt(multiplier**2 * self.layout.unit), LARGEST_MULTIPLIER)
+        return max(1, alone // self.cut_ratio)
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         # Variances are in proportion to 1 / rho.
