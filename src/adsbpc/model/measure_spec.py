@@ -64,12 +64,12 @@ class MeasureSection(Section):
                 'belongs to metric = "value": set that metric or remove it', "currency"
             )
         check_listed("by", self.by)
-        if self.weights is not None and self.counts_once:
+        if self.counts_once and self.weights not in (None, self.stated_weights):
             raise MisfitError(
                 f"metric = {self.metric!r} counts people once in every sum, so that each sum has a "
                 "column of its own, all alike: remove weights",
                 "weights",
-                value=str(list(self.weights)),
+                value=str(list(self.weights or ())),
             )
         if self.weights is not None and (
             len(self.weights) != len(self.by) + 1 or self.weights[-1] == 0
