@@ -64,6 +64,17 @@ def test_a_fault_of_looks_is_found(
     assert not SEALED & found.keys(), found
 
 
+def test_one_histogram_whose_noise_adds_up_to_nothing(released: Released, tmp_path: Path) -> None:
+    """Noise is whole numbers: once in a while it does."""
+    released.copy("personal", tmp_path, slots=1)
+    forged = Forgery(tmp_path)
+    bins = forged.step(1)["histogram"]
+    bins[0] += 12 - sum(bins)
+    forged.measure(1)["histogram"] = bins
+    forged.finish()
+    assert not found_in(tmp_path)
+
+
 # ---- people who are counted once ----------------------------------------------------------------
 
 
