@@ -284,14 +284,18 @@ def run_coverage(
     )
     for heading in ("figure", "view"):
         table.add_column(heading)
-    for heading in ("intervals", "cannot be told", "hold the truth", "too low", "too high"):
-        table.add_column(heading, justify="right")
+    for heading in ("intervals", "hold", "low", "high"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.caption = (
+        "hold: the part of intervals that have what is true, with its standard error; low and high: "
+        "those that are below or above it. Ratios that cannot be told have no interval"
+    )
     for row in rows:
         held, error = row["coverage"], row["standard_error"]
         told = "" if held is None else f"{held:.1%}" + ("" if error is None else f" ± {error:.1%}")
         table.add_row(
-            row["figure"], row["view"], f"{row['intervals']:,}", f"{row['cannot_be_told']:,}",
-            told, f"{row['too_low']:,}", f"{row['too_high']:,}",
+            row["figure"], row["view"], f"{row['intervals']:,}", told, f"{row['too_low']:,}",
+            f"{row['too_high']:,}",
         )  # fmt: skip
     results().print(table)
 

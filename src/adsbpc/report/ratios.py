@@ -114,10 +114,11 @@ def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tupl
             yield _RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
     for name, (above, below) in _OF_METRICS.items():
         if above in cells and below in cells:
-            yield name, _divided(cells[above], cells[below], report.lens.reach)
+            yield name, divided(cells[above], cells[below], report.lens.reach)
 
 
-def _divided(above: Cell, below: Cell, reach: float) -> _Ends:
+def divided(above: Cell, below: Cell, reach: float) -> _Ends:
+    """One figure by another, each with what was cut of it."""
     x, y = above.estimate, below.estimate
     var_x, var_y = above.standard_error**2, below.standard_error**2
     smallest = fieller(x, y + below.cut, var_x, var_y + below.cut_error**2, 0.0, reach)
