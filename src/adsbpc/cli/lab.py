@@ -287,8 +287,8 @@ def run_coverage(
     for heading in ("intervals", "hold", "low", "high"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.caption = (
-        "hold: the part of intervals that have what is true, with its standard error; low and high: "
-        "those that are below or above it. Ratios that cannot be told have no interval"
+        "hold: the part of intervals that have what is true, with its standard error; low and "
+        "high: those that are below or above it. Ratios that cannot be told have no interval"
     )
     for row in rows:
         held, error = row["coverage"], row["standard_error"]
