@@ -360,7 +360,7 @@ def test_very_many_publishers_stop_nobody(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When time and publisher no longer fit 64 bits together, the order takes 128."""
-    monkeypatch.setattr("adsbpc.events.tables._LARGEST_ORDER", 10)
+    monkeypatch.setattr("adsbpc.events.impressions._LARGEST_ORDER", 10)
     rows = [
         {**IMPRESSION, "publisher_id": f"P-{k}", "timestamp": NOON - timedelta(hours=1)}
         for k in range(9)
