@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adsbpc.errors import ContributionError
 from adsbpc.model.layout import Layout
-from adsbpc.privacy.filter import Terms
+from adsbpc.privacy.filter import Gram, Growth, Renewal, Terms
 
 Integers = NDArray[np.int64]
 
@@ -49,20 +49,34 @@ class Contributions(Protocol):
 class Accounts(Protocol):
     """Contributions with books for every user: what was asked for, kept and spent so far.
 
-    Slots are gone through in order, once each: `needs`, if at all, and then `admit`.
+    Slots are gone through in order, once each: `open` and `needs`, if at all, `renew` if the past is
+    let in again, and then `admit`.
     """
 
     slots: int
     layout: Layout
 
-    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
-        """Users by need: the cost that everything they asked for so far would have with
-        multipliers of 1, this slot included; `costs` are G_t1 .. G_tt. Entry i counts edges[i-1] <
-        need <= edges[i], and one more entry counts what is above the last edge."""
+    def open(
+        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
+    ) -> None:
+        """Take up a slot, where `costs` are G_t1 .. G_tt. Needs have cells multiplied with their
+        `sizes`, or with 1; where those are others than on the slot before, `past` is G for the
+        slots before this one, and needs are counted again."""
+
+    def needs(
+        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
+    ) -> Integers:
+        """Users by need: the cost that everything they asked for so far would have, this slot
+        included, or what it is forecast to grow to. Entry i counts edges[i-1] < need <= edges[i],
+        and one more entry counts what is above the last edge."""
+
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        """Let everything before the slot in again. Returns what is kept of each slot, as `admit`
+        does."""
 
     def admit(self, terms: Terms) -> list[int]:
-        """Weight per cell that the filter keeps of the slot, and last what it cut, as far as
-        the filter lets that be counted."""
+        """Weight per cell that the filter keeps of the slot, and after the cells what it cut, as
+        far as the filter lets that be counted."""
 
 
 def check_slot(slot: int, slots: int) -> None:
