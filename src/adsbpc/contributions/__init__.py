@@ -1,6 +1,7 @@
 """Contributions: credits as integer weights of (user, slot, cell), and their aggregates."""
 
-from adsbpc.contributions.array_accounts import ArrayAccounts, CellIndex
+from adsbpc.contributions.array_accounts import ArrayAccounts
+from adsbpc.contributions.array_index import CellIndex
 from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.contributions.engine import EngineContributions, contributions_sql
 from adsbpc.contributions.engine_accounts import Books, EngineAccounts

@@ -80,7 +80,9 @@ def totals_lifetime(rows: Iterable[Row], slots: int, cells: int, bound: int) -> 
 
 
 @dataclass
-class _User:
+class ReferenceUser:
+    """What somebody asked for, and the books."""
+
     asked: dict[tuple[int, int], int] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
 
@@ -111,7 +113,7 @@ class ReferenceAccounts:
 
     def __init__(self, rows: Iterable[Row], slots: int, layout: Layout) -> None:
         self.slots, self.layout = slots, layout
-        self.users: dict[str, _User] = defaultdict(_User)
+        self.users: dict[str, ReferenceUser] = defaultdict(ReferenceUser)
         self._rows = list(rows)
         self._slot = 0
         self._sizes: Sequence[int] = ()

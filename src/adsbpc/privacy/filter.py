@@ -233,14 +233,14 @@ def admit(
         alone = replace(
             terms, multiplier=tier.multiplier, multipliers=(), kept_limit=tier.limit, pace=None
         )
-        part = _admit(account, number, of_cut, {cell: left}, _ALONE, alone)
+        part = _admit(account, number, of_cut, {cell: left}, ALONE, alone)
         found |= part
         left -= part[cell]
     return found
 
 
 # What was cut is in one column, and in no sums.
-_ALONE = (View(depth=0, columns=1, stride=1, weight=1),)
+ALONE = (View(depth=0, columns=1, stride=1, weight=1),)
 
 
 def _admit(
@@ -263,7 +263,7 @@ def _admit(
     square, cross = square_and_cross(before, moved, views, terms.own)
     charge = square + 2 * cross
     if charge > max(terms.kept_limit - spent, 0):
-        raise PrivacyError(f"slot {terms.slot}: a user would cost {spent + charge}, above the limit")
+        raise PrivacyError(f"slot {terms.slot}: a user would cost {spent + charge}: too much")
     account.spent[tier] += charge
     account.moved |= {(terms.slot, cell): move for cell, move in moved.items() if move}
     return kept
@@ -287,7 +287,7 @@ def renew(account: Account, asked: Moves, layout: Layout, renewal: Renewal) -> M
     and as far as the coming rows fit what released ones have left. Returns what is kept."""
     terms, cells = renewal.terms, len(layout)
     for number in range(1 + len(terms.cuts)):
-        views = layout.views if number == 0 else _ALONE
+        views = layout.views if number == 0 else ALONE
         ended = quadratic(account.tier(number, layout), renewal.ended, views)
         account.fixed[number] += ended
     account.moved = {}
@@ -302,7 +302,7 @@ def renew(account: Account, asked: Moves, layout: Layout, renewal: Renewal) -> M
         alone = replace(
             terms, multiplier=tier.multiplier, multipliers=(), kept_limit=tier.limit, pace=None
         )
-        part = _renew(account, number, left, _ALONE, alone, renewal)
+        part = _renew(account, number, left, ALONE, alone, renewal)
         found |= part
         left = {(slot, cell + 1): left[slot, cell] - part[slot, cell] for slot, cell in left}
     return found
@@ -386,7 +386,7 @@ def cost(strategy: Strategy, layout: Layout, moved: Moves, rows: slice = slice(N
     columns: dict[tuple[int, int, int], int] = {}
     for (slot, cell), move in moved.items():
         is_cut = cell >= len(layout)
-        for number, view in enumerate(_ALONE if is_cut else layout.views):
+        for number, view in enumerate(ALONE if is_cut else layout.views):
             place = (-1 if is_cut else number, cell // view.stride, slot)
             columns[place] = columns.get(place, 0) + view.weight * move
     return sum(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy as np
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.lab.baselines.bounded import question_of, trial_seed
 from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
-from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
-from adsbpc.model import UNITS_PER_CONVERSION
+from adsbpc.mechanisms import BudgetByRows, RowsState, plan_personal
+from adsbpc.mechanisms.by_rows.state import Row
+from adsbpc.model import UNITS_PER_CONVERSION, Answers
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 
@@ -35,28 +38,38 @@ def _personal_budget(
 
 
 def one_trial(
-    mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int
+    mechanism: BudgetByRows, data: Prepared, setting: Setting, seed: int
 ) -> tuple[Reals, Reals, Reals]:
-    """Bias, noise and variances of all slots of one trial."""
-    randomness, state = SeededRandomness(seed), PersonalState()
-    accounts = ArrayAccounts(data.cells)
-    answers, errors = [], []
+    """Bias, noise and variances of all slots of one trial. Bias is what the answers are off without
+    the noise of the rows, on the path that it has led to."""
+    randomness, state = SeededRandomness(seed), RowsState()
+    accounts, exact = ArrayAccounts(data.cells), list[Row]()
+    answers, without_noise, variances = list[Reals](), list[Reals](), list[float]()
     for _ in range(mechanism.slots):
         released, state = mechanism.release(state, accounts, randomness)
-        finest = [each for each in released.answers if len(each.view) == len(released.dimensions)]
-        answers += [each.values for each in finest]
-        errors += [each.standard_error for each in finest]
-    kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
-    without_noise = setting.workload.answers(kept)
+        exact.append(replace(state.rows[-1], values=tuple(mechanism.exact_row(state))))
+        for rows, found in ((state.rows, answers), (exact, without_noise)):
+            estimates = mechanism.estimates(rows)
+            found += _finest(estimates.answers(setting.workload))
+        variances += mechanism.estimates(state.rows).noise_variances(setting.workload)
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
+    expected = np.array(without_noise) / worth
     return (
-        without_noise - setting.workload.answers(data.truth),
-        np.array(answers) - without_noise,
-        np.array(errors) ** 2,
+        expected - setting.workload.answers(data.truth),
+        np.array(answers) / worth - expected,
+        np.array(variances) / worth**2,
     )
 
 
-def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> PersonalBudget:
-    return plan_personal(question_of(data, setting), section)
+def _finest(answers: Sequence[Answers]) -> list[Reals]:
+    deepest = max((len(each.view) for each in answers), default=0)
+    return [np.array(each.values) for each in answers if len(each.view) == deepest]
+
+
+def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> BudgetByRows:
+    planned = plan_personal(question_of(data, setting), section)
+    assert isinstance(planned, BudgetByRows)
+    return planned
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

@@ -1,0 +1,190 @@
+"""Personal budgets from a budget and questions, before any data is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import isqrt, sqrt
+
+import numpy as np
+
+from adsbpc.errors import PrivacyError, WorkloadError
+from adsbpc.mechanisms.by_rows.allowance import EDGES, HEAVY_USER, Chooser, Look, Standing, Sums
+from adsbpc.mechanisms.by_rows.cut import columns_for
+from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms.by_rows.needs import meets_again
+from adsbpc.mechanisms.by_rows.sizes import coarseness
+from adsbpc.mechanisms.interface import Question
+from adsbpc.mechanisms.personal_budget import PersonalBudget
+from adsbpc.mechanisms.personal_planning import (
+    continue_personal,
+    query_variances,
+    query_weights,
+    strategy_of,
+)
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import PICO_RHO, affordable
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import Measured
+from adsbpc.model.release_spec import PersonalBudgetSection
+from adsbpc.privacy import LIMIT, Strategy, histogram_squared
+from adsbpc.privacy.filter import MOST_CELLS
+from adsbpc.privacy.strategies import MOST_SLOTS
+
+
+def plan_personal(
+    question: Question,
+    section: PersonalBudgetSection,
+    stored: StoredPlan | None = None,
+    previous: tuple[Measured, ...] = (),
+) -> BudgetByRows | PersonalBudget:
+    """A campaign that runs goes on with what is stored of its plan, and as it began; a new one may
+    start from the releases of an earlier campaign."""
+    if stored is not None and not stored.by_rows:
+        return continue_personal(question, section, stored)
+    slots, workload = question.slots, question.workloads[0]
+    if slots > MOST_SLOTS:
+        raise WorkloadError(
+            f"{slots} slots: personal budgets take at most {MOST_SLOTS}. Take longer slots, "
+            'or mechanism = "adsbpc"'
+        )
+    if len(question.layout) > MOST_CELLS:
+        raise PrivacyError(
+            f"{len(question.layout)} cells: personal budgets take at most {MOST_CELLS}. Leave "
+            'small ones to "other", or take mechanism = "adsbpc"'
+        )
+    split = split_personal(question.guarantee.rho, section, slots)
+    if stored is None:
+        strategy = strategy_of(section, workload, question.objective)
+        slot_rho = _paced(split["measurement"], slots)
+    else:
+        strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
+    mechanism = BudgetByRows(
+        question.guarantee,
+        question.layout,
+        strategy,
+        slot_rho,
+        _looks(split.get("histogram", Fraction(0)), slots),
+        None,
+        section.allowance,
+        question.workloads,
+        question.unit_value,
+    )
+    if section.allowance is not None:
+        return mechanism
+    mechanism = replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
+    if stored is not None:
+        return replace(mechanism, allowance=stored.start)
+    return starting_from(mechanism, previous) if previous else mechanism
+
+
+def split_personal(
+    rho: Fraction, section: PersonalBudgetSection, _slots: int
+) -> dict[str, Fraction]:
+    if section.allowance is not None:
+        return {"measurement": rho}
+    looks = rho * Fraction(str(section.histogram_share))
+    return {"measurement": rho - looks, "histogram": looks}
+
+
+def _paced(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
+    """Users may have spent a part (t / n)^(1/4) of their budget after slot t, and what is released
+    so far is charged no more than that: about what its rows can cost anybody."""
+    whole = int(affordable(rho) * PICO_RHO)
+    reached = [isqrt(isqrt(whole**4 * slot // slots)) for slot in range(slots + 1)]
+    parts = tuple(Fraction(b - a, PICO_RHO) for a, b in pairwise(reached))
+    if min(parts) == 0:
+        raise PrivacyError(
+            f"a budget of {float(rho):.3g} cannot be shared among {slots} slots: give the "
+            "campaign a larger rho or epsilon"
+        )
+    return parts
+
+
+def look_slots(slots: int) -> list[int]:
+    """1, 2, 4, 8, then one more in every octave: 12, 16, 24, 32, .."""
+    found, slot = [1, 2, 4, 8], 8
+    while slot < slots:
+        found += [slot + slot // 2, 2 * slot]
+        slot *= 2
+    return [each for each in found if each < slots or each == 1]
+
+
+def _looks(rho: Fraction, slots: int) -> dict[int, Fraction]:
+    """Budgets of the histograms of needs by slot."""
+    if rho == 0:
+        return {}
+    every = look_slots(slots)
+    each = affordable(rho / len(every))
+    if each == 0:
+        raise PrivacyError(
+            f"a budget of {float(rho):.3g} for histograms cannot be shared among {len(every)} "
+            "looks: give the campaign a larger rho or epsilon, or a fixed allowance"
+        )
+    return dict.fromkeys(every, each)
+
+
+def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None) -> Chooser:
+    workload, slots = question.workloads[0], mechanism.slots
+    weights = query_weights(workload, question.objective, mechanism.strategy)
+    queries = workload.answers(np.eye(slots))
+    layout, cells = mechanism.layout, len(mechanism.layout)
+    cuts = columns_for(cells)
+    kept_share = 1 - sum(column.share for column in cuts)
+    # Of a row, for entries of ONE and an allowance of one conversion.
+    noise = mechanism.scale / sqrt(LIMIT * kept_share)
+    return Chooser(
+        cells,
+        tuple(
+            Sums(
+                view.columns,
+                view.stride,
+                view.weight**2 / layout.unit,
+                layout.unit * mechanism.margins.view_variance(view.depth),
+            )
+            for view in layout.views
+        ),
+        float(weights @ query_variances(queries, mechanism.strategy)) * noise**2,
+        float(weights @ (workload.lengths() / slots) ** 2),
+        meets_again(mechanism.strategy),
+        cuts,
+        kept_share,
+        HEAVY_USER if heavy_user is None else heavy_user,
+    )
+
+
+def starting_from(mechanism: BudgetByRows, previous: tuple[Measured, ...]) -> BudgetByRows:
+    """The same mechanism, started with the allowance that an earlier campaign's last histograms ask
+    for. Norms of a longer or shorter campaign are scaled with the root of its length."""
+    assert mechanism.chooser is not None
+    squared, slots = histogram_squared(mechanism.guarantee.adjacency), len(previous)
+    looked = [
+        release for release in previous if release.mechanism == mechanism.name and release.histogram
+    ]
+    if not looked:
+        raise PrivacyError(
+            "[privacy.personal_budget] previous: those releases have no histograms of personal "
+            "budgets. Name the folder of a campaign that has, or remove the key"
+        )
+    last = looked[-1]
+    charged = sum(line.rho for line in last.charges if line.part == "histogram")
+    look = Look(slots, _in_bins(last.histogram), sqrt(squared / (2 * charged)))
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
+    totals = np.array(previous[-1].running_totals[-1].values) / worth
+    cells = len(mechanism.layout)
+    if len(totals) != cells:
+        totals = np.full(cells, totals.sum() / cells)
+    sizes = last.sizes if len(last.sizes) == cells else ()
+    standing = Standing(totals, coarseness(sizes, cells))
+    chosen = mechanism.chooser.choose([look], standing) * standing.mean_coarseness
+    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / slots))
+
+
+def _in_bins(histogram: tuple[int, ...]) -> tuple[int, ...]:
+    """As bins of today; those of earlier versions were twice as wide."""
+    if len(histogram) == len(EDGES) + 1:
+        return histogram
+    first, *wide, last = histogram
+    halves = [half for count in wide for half in (count // 2, count - count // 2)]
+    return (first, *halves, last)
