@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.contributions.array_index import CellIndex, Reals
-from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges
+from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED, Integers, check_edges
 from adsbpc.contributions.reference import ReferenceAccounts, ReferenceUser, Row
 from adsbpc.errors import ContributionError
 from adsbpc.privacy.filter import (
@@ -103,8 +103,9 @@ class ArrayAccounts:
         self._steps.append(_Step(tuple(costs), tuple(sizes), past))
         if past is not None:
             asked = self._index.asked
-            sized = asked * np.array(sizes)[self._index.cell] if sizes else asked
-            self._sized_of = [view.summed(sized) for view in self._index.columns]
+            if sizes:
+                asked = np.minimum(asked, LARGEST_SIZED) * np.array(sizes)[self._index.cell]
+            self._sized_of = [view.summed(asked) for view in self._index.columns]
             self._own, self._across = np.zeros_like(self._own), np.zeros_like(self._across)
             self._seen[:] = 0
             for slot in range(1, len(costs)):
@@ -168,7 +169,9 @@ class ArrayAccounts:
         sums = np.bincount(user, asked * multipliers.astype(np.float64), users)
         parts, unsure = self._parts(coming, np.zeros(users), terms, self._fixed)
         most = float(renewal.largest_sum(self.layout.views))
-        unsure |= (np.abs(sums / most - 1) < _UNSURE) | (np.abs(coming / LARGEST_COST - 1) < _UNSURE)
+        unsure |= (np.abs(sums / most - 1) < _UNSURE) | (
+            np.abs(coming / LARGEST_COST - 1) < _UNSURE
+        )
         parts[(sums > most) | (coming > LARGEST_COST)] = 0
         part = parts[user]
         kept = asked * part // PARTS
@@ -257,9 +260,7 @@ class ArrayAccounts:
         self._sum_moved(terms.slot)
         return totals[0]
 
-    def _admit_cut(
-        self, users: Integers, left: Integers, terms: Terms, unsure: Flags
-    ) -> list[int]:
+    def _admit_cut(self, users: Integers, left: Integers, terms: Terms, unsure: Flags) -> list[int]:
         totals, costs = [], np.array(terms.costs[:-1], dtype=np.float64)
         for tier, column in zip(terms.cuts, self._cut, strict=False):
             here = column.places(users)

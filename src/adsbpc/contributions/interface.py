@@ -26,6 +26,8 @@ LARGEST_BOUND = 2**42
 
 # Larger needs count as this one, some ten million conversions in one cell on one slot.
 LARGEST_NEED = 2**106 - 1
+# And where cells have sizes, some 1,500 conversions in one cell on one slot as so many.
+LARGEST_SIZED = 2**30
 
 
 class Contributions(Protocol):
@@ -49,8 +51,8 @@ class Contributions(Protocol):
 class Accounts(Protocol):
     """Contributions with books for every user: what was asked for, kept and spent so far.
 
-    Slots are gone through in order, once each: `open` and `needs`, if at all, `renew` if the past is
-    let in again, and then `admit`.
+    Slots are gone through in order, once each: `open` and `needs`, if at all, `renew` if the past
+    is let in again, and then `admit`.
     """
 
     slots: int

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from adsbpc.contributions.interface import LARGEST_NEED
+from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED
 from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import (
     Account,
@@ -90,11 +90,13 @@ class ReferenceUser:
     def need(self) -> int:
         return self.account.need.own + self.account.need.across
 
-    def add_need(self, slot: int, costs: Sequence[int], sizes: Sequence[int], layout: Layout) -> None:
+    def add_need(
+        self, slot: int, costs: Sequence[int], sizes: Sequence[int], layout: Layout
+    ) -> None:
         """What a slot adds to what everything that was asked for would cost."""
         now, before = dict[int, int](), dict[int, int]()
         for (earlier, cell), weight in self.asked.items():
-            sized = weight * (sizes[cell] if sizes else 1)
+            sized = min(weight, LARGEST_SIZED) * sizes[cell] if sizes else weight
             if earlier == slot:
                 now[cell] = sized
             elif earlier < slot:

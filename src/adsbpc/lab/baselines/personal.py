@@ -46,7 +46,7 @@ def one_trial(
     accounts, exact = ArrayAccounts(data.cells), list[Row]()
     answers, without_noise, variances = list[Reals](), list[Reals](), list[float]()
     for _ in range(mechanism.slots):
-        released, state = mechanism.release(state, accounts, randomness)
+        _, state = mechanism.release(state, accounts, randomness)
         exact.append(replace(state.rows[-1], values=tuple(mechanism.exact_row(state))))
         for rows, found in ((state.rows, answers), (exact, without_noise)):
             estimates = mechanism.estimates(rows)

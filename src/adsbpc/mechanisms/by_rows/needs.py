@@ -17,6 +17,8 @@ from adsbpc.workloads.queries import Reals
 LOOK_CAUTION, PACE_CAUTION = 0.5, 0.7
 # After one slot, somebody's norm at the end is taken to be this many times what it is.
 _FIRST = 3.0
+# What an engine's whole numbers hold.
+_LARGEST_FACTOR = 2**62
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def _mean_of_pairs(gram: Reals, slots: int) -> float:
 
 def _growth(own: Reals, across: Reals) -> Growth:
     def whole(factors: Reals) -> tuple[int, ...]:
-        return tuple(int(factor * 2**FORECAST_BITS) for factor in factors)
+        return tuple(min(int(factor * 2**FORECAST_BITS), _LARGEST_FACTOR) for factor in factors)
 
     return Growth(whole(own), whole(across))
 
