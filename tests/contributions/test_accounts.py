@@ -29,7 +29,6 @@ from adsbpc.model import Layout
 from adsbpc.privacy import LIMIT, Strategy, Terms, largest_cell, square_root, toeplitz
 from adsbpc.privacy.strategies import ONE
 from tests.conftest import open_test_engine
-from tests.contributions.renewing import rows_table
 from tests.contributions.rows import arrays_of
 
 SLOTS = 4
@@ -76,6 +75,17 @@ def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[l
         found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
         found.append(list(accounts.admit(terms)))
     return found
+
+
+def rows_table(engine: Engine, rows: Sequence[Row]) -> Relation:
+    values = ", ".join(
+        f"('{r.user}', {r.slot}, {r.cell}, CAST({r.weight} AS BIGINT))" for r in rows
+    )
+    nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
+    return engine.table(
+        "asked_rows",
+        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, cell_index, weight)",
+    )
 
 
 def run_on_engine(

@@ -6,7 +6,7 @@ from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.contributions.engine import EngineContributions, contributions_sql
 from adsbpc.contributions.engine_accounts import Books, EngineAccounts
 from adsbpc.contributions.fit_counts import engine_counts
-from adsbpc.contributions.interface import Accounts, Contributions
+from adsbpc.contributions.interface import Accounts, Contributions, RenewableAccounts
 
 __all__ = [
     "Accounts",
@@ -17,6 +17,7 @@ __all__ = [
     "Contributions",
     "EngineAccounts",
     "EngineContributions",
+    "RenewableAccounts",
     "contributions_sql",
     "engine_counts",
 ]

@@ -94,9 +94,9 @@ def try_out(
 
 def _released(pilot: Prepared, setting: Setting, guess: int, of_the_pilot: float) -> Guess:
     question = question_of(pilot, setting)
-    chooser = plan_personal(question, PersonalBudgetSection()).chooser
-    assert chooser is not None
-    allowance = min(max(chooser.fitting(of_the_pilot), _LEAST), _MOST)
+    forecast = plan_personal(question, PersonalBudgetSection()).forecast
+    assert forecast is not None
+    allowance = min(max(forecast.fitting(of_the_pilot), _LEAST), _MOST)
     mechanism = plan_personal(question, PersonalBudgetSection(allowance=allowance))
     bias, _, variances = one_trial(mechanism, pilot, setting, seed=1)
     return Guess(guess, sqrt(variances[-1]), float(np.sqrt((bias[-1] ** 2).mean())))

@@ -1,27 +1,33 @@
-"""Strategies of personal budgets from questions, and the plans of campaigns that an earlier version
-began, which go on without measuring their past again."""
+"""Personal budgets from a budget and questions, before any data is seen."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
+from math import isqrt, sqrt
 
 import numpy as np
 
-from adsbpc.mechanisms.allowance import Forecast, Level
+from adsbpc.errors import PrivacyError, WorkloadError
+from adsbpc.mechanisms.allowance import Forecast, Level, Look
 from adsbpc.mechanisms.interface import Question
 from adsbpc.mechanisms.personal_budget import PersonalBudget
-from adsbpc.model.guarantee import affordable
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import PICO_RHO, affordable
 from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import (
     Strategy,
+    histogram_squared,
     identity,
     optimised,
     square_root,
     toeplitz,
 )
-from adsbpc.privacy.strategies import ONE
+from adsbpc.privacy.filter import MOST_CELLS
+from adsbpc.privacy.strategies import MOST_SLOTS, ONE
 from adsbpc.workloads import Objective, WeightedSquaredError, Workload
 from adsbpc.workloads.queries import Reals
 
@@ -35,21 +41,37 @@ _DEFAULT_BETA = 0.3
 _ROUNDS = 12
 
 
-def continue_personal(
-    question: Question, section: PersonalBudgetSection, stored: StoredPlan
+def plan_personal(
+    question: Question,
+    section: PersonalBudgetSection,
+    stored: StoredPlan | None = None,
+    previous: tuple[Measured, ...] = (),
 ) -> PersonalBudget:
-    """A campaign that an earlier version began goes on as it was planned."""
-    workload = question.workloads[0]
-    split = Fraction(0)
-    if section.allowance is None:
-        split = question.guarantee.rho * Fraction(str(section.histogram_share))
-    looks, major = _looks(split, question.slots)
-    strategy = Strategy(stored.strategy)
+    """A campaign that runs goes on with what is stored of its plan; a new one may start from the
+    releases of an earlier campaign."""
+    slots, workload = question.slots, question.workloads[0]
+    if slots > MOST_SLOTS:
+        raise WorkloadError(
+            f"{slots} slots: personal budgets take at most {MOST_SLOTS}. Take longer slots, "
+            'or mechanism = "adsbpc"'
+        )
+    if len(question.layout) > MOST_CELLS:
+        raise PrivacyError(
+            f"{len(question.layout)} cells: personal budgets take at most {MOST_CELLS}. Leave "
+            'small ones to "other", or take mechanism = "adsbpc"'
+        )
+    split = split_personal(question.guarantee.rho, section, slots)
+    looks, major = _looks(split.get("histogram", Fraction(0)), slots)
+    if stored is None:
+        strategy = strategy_of(section, workload, question.objective)
+        slot_rho = _paced(split["measurement"], slots)
+    else:
+        strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
     mechanism = PersonalBudget(
         question.guarantee,
         question.layout,
         strategy,
-        stored.slot_rho,
+        slot_rho,
         looks,
         major,
         None,
@@ -60,8 +82,33 @@ def continue_personal(
     if section.allowance is not None:
         return mechanism
     weights = query_weights(workload, question.objective, strategy)
-    forecast = _forecast(mechanism, weights, section.heavy_user)
-    return replace(mechanism, forecast=forecast, allowance=stored.start)
+    mechanism = replace(mechanism, forecast=_forecast(mechanism, weights, section.heavy_user))
+    if stored is not None:
+        return replace(mechanism, allowance=stored.start)
+    return starting_from(mechanism, previous) if previous else mechanism
+
+
+def split_personal(
+    rho: Fraction, section: PersonalBudgetSection, _slots: int
+) -> dict[str, Fraction]:
+    if section.allowance is not None:
+        return {"measurement": rho}
+    looks = rho * Fraction(str(section.histogram_share))
+    return {"measurement": rho - looks, "histogram": looks}
+
+
+def _paced(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
+    """Users may have spent a part sqrt(t / n) of their budget after slot t: early slots cannot use
+    all of it up, and what is released so far is charged no more than that."""
+    whole = int(affordable(rho) * PICO_RHO)
+    reached = [isqrt(whole**2 * slot // slots) for slot in range(slots + 1)]
+    parts = tuple(Fraction(b - a, PICO_RHO) for a, b in pairwise(reached))
+    if min(parts) == 0:
+        raise PrivacyError(
+            f"a budget of {float(rho):.3g} cannot be shared among {slots} slots: give the "
+            "campaign a larger rho or epsilon"
+        )
+    return parts
 
 
 def _looks(rho: Fraction, slots: int) -> tuple[dict[int, Fraction], frozenset[int]]:
@@ -74,6 +121,11 @@ def _looks(rho: Fraction, slots: int) -> tuple[dict[int, Fraction], frozenset[in
     weights = {slot: _MAJOR_TO_MINOR if slot in major else 1 for slot in every}
     total = sum(weights.values())
     looks = {slot: affordable(rho * weight / total) for slot, weight in weights.items()}
+    if min(looks.values()) == 0:
+        raise PrivacyError(
+            f"a budget of {float(rho):.3g} for histograms cannot be shared among {len(every)} "
+            "looks: give the campaign a larger rho or epsilon, or a fixed allowance"
+        )
     return looks, frozenset(major)
 
 
@@ -156,3 +208,42 @@ def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int | None)
         (float(gram.sum()) - own * slots) / pairs if pairs else 0.0,
         heavy_user,
     )
+
+
+def starting_from(mechanism: PersonalBudget, previous: tuple[Measured, ...]) -> PersonalBudget:
+    """The same mechanism, started with the allowance that an earlier campaign's histograms ask
+    for. Norms of a longer or shorter campaign are scaled with the root of its length."""
+    assert mechanism.forecast is not None
+    charges = {
+        release.slot: sum(c.rho for c in release.charges if c.part == "histogram")
+        for release in previous
+        if release.mechanism == mechanism.name and release.histogram
+    }
+    squared = histogram_squared(mechanism.guarantee.adjacency)
+    looks = [
+        Look(
+            max(1, round(release.slot * mechanism.slots / len(previous))),
+            release.histogram,
+            sqrt(squared / (2 * charges[release.slot])),
+            major=charges[release.slot] > 0.5 * max(charges.values()),
+        )
+        for release in previous
+        if release.slot in charges
+    ]
+    if not looks:
+        raise PrivacyError(
+            "[privacy.personal_budget] previous: those releases have no histograms of personal "
+            "budgets. Name the folder of a campaign that has, or remove the key"
+        )
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
+    totals = [[value / worth for value in release.slot_totals[-1].values] for release in previous]
+    chosen = mechanism.forecast.choose(looks, [], _in_slots(np.array(totals), mechanism.slots))
+    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / len(previous)))
+
+
+def _in_slots(totals: Reals, slots: int) -> Reals:
+    """The same totals over another number of slots, a row each."""
+    so_far = np.vstack([np.zeros(totals.shape[1]), np.cumsum(totals, axis=0)])
+    ends = np.linspace(0, len(totals), slots + 1)
+    reached = [np.interp(ends, np.arange(len(so_far)), column) for column in so_far.T]
+    return np.diff(np.array(reached).reshape(-1, slots + 1), axis=1).T

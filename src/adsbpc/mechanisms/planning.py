@@ -17,10 +17,10 @@ from adsbpc.mechanisms.bounds import (
     QuantileAndSparseVector,
     Tracker,
 )
-from adsbpc.mechanisms.by_rows.planning import plan_personal, split_personal
 from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
 from adsbpc.mechanisms.interface import Mechanism, Question
 from adsbpc.mechanisms.measures import Measures
+from adsbpc.mechanisms.personal_planning import plan_personal, split_personal
 from adsbpc.model.guarantee import FIT_PART, PICO_RHO, Guarantee, affordable
 from adsbpc.model.measure import Measure
 from adsbpc.model.plan import StoredPlan

@@ -16,7 +16,7 @@ from adsbpc.model.measure_spec import MetricName
 from adsbpc.model.release_formats import with_measures
 from adsbpc.model.release_spec import MechanismName
 
-RELEASE_FORMAT: Final = 4
+RELEASE_FORMAT: Final = 3
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,7 @@ class Estimate:
 @dataclass(frozen=True)
 class Answers:
     """A query's noisy answers for all sums of a view, which keeps these dimensions. Every sum has
-    the same standard error, or `standard_errors` has one for each and `standard_error` their root
-    mean square. What was cut is known of everything together: `added` is in the values already,
-    `cut` may be missing from them."""
+    the same standard error. What was cut is known of everything together."""
 
     view: tuple[str, ...]
     query: str
@@ -52,13 +50,6 @@ class Answers:
     span: tuple[int, int] | None = None
     cut: float = 0.0
     cut_error: float = 0.0
-    standard_errors: tuple[float, ...] = ()
-    added: float = 0.0
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        """Standard errors of all sums."""
-        return self.standard_errors or (self.standard_error,) * len(self.values)
 
 
 @dataclass(frozen=True)
@@ -93,10 +84,7 @@ class Drawn(BaseModel):
     `values` are whole numbers with noise of `scale`, in the columns of the layout: totals in grid
     units under AdsBPC, rows of the strategy under personal budgets, the last of which counts what
     was cut. `bound` is AdsBPC's, in conversions per user and slot; `allowance` that of personal
-    budgets, in conversions of a user over the campaign. Where those account by rows, `multipliers`
-    are those of the row, of cells and of what was cut, `sizes` how finely each cell is measured,
-    and `is_renewal` says that rows from here on hold the past as it was let in again. `histogram`
-    counts users, if the slot
+    budgets, in conversions of a user over the campaign; `histogram` counts users, if the slot
     looked. `answers` are those to the campaign's workload; `slot_totals` and `running_totals` are
     there whatever the workload: this slot alone, and everything from the first slot to this one.
     Each has one entry for every view and query.
@@ -110,9 +98,6 @@ class Drawn(BaseModel):
     weights: tuple[int, ...]
     bound: int | None = None
     allowance: float | None = None
-    multipliers: tuple[int, ...] = ()
-    sizes: tuple[int, ...] = ()
-    is_renewal: bool = False
     histogram: tuple[int, ...] = ()
     scale: float
     values: tuple[int, ...]
@@ -138,11 +123,11 @@ class Drawn(BaseModel):
         """Answers one by one, with their part of what was cut."""
         return tuple(
             Estimate(
-                keys, answers.query, value, error, answers.span,
+                keys, answers.query, value, answers.standard_error, answers.span,
                 answers.cut * share, answers.cut_error * share,
             )
-            for keys, value, error, share in zip(
-                self.layout.names(len(answers.view)), answers.values, answers.errors,
+            for keys, value, share in zip(
+                self.layout.names(len(answers.view)), answers.values,
                 self._shares(len(answers.view)), strict=True,
             )
         )  # fmt: skip
@@ -168,7 +153,7 @@ class Release(BaseModel):
     has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
     when the release is committed, and missing from those of an earlier version, as `format` is.
     Format 2 says of a fit how noisy it is. Format 3 has measures and views; before it, a release
-    had one measure, by publisher. Format 4 has personal budgets by rows.
+    had one measure, by publisher.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

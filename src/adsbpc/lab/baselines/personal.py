@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -11,9 +10,11 @@ import numpy as np
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.lab.baselines.bounded import question_of, trial_seed
 from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
-from adsbpc.mechanisms import BudgetByRows, RowsState, plan_personal
-from adsbpc.mechanisms.by_rows.state import Row
-from adsbpc.model import UNITS_PER_CONVERSION, Answers
+from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
+from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms.by_rows.planning import plan_by_rows
+from adsbpc.mechanisms.by_rows.state import Row, RowsState
+from adsbpc.model import UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 
@@ -38,6 +39,39 @@ def _personal_budget(
 
 
 def one_trial(
+    mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int
+) -> tuple[Reals, Reals, Reals]:
+    """Bias, noise and variances of all slots of one trial."""
+    randomness, state = SeededRandomness(seed), PersonalState()
+    accounts = ArrayAccounts(data.cells)
+    answers, errors = [], []
+    for _ in range(mechanism.slots):
+        released, state = mechanism.release(state, accounts, randomness)
+        finest = [each for each in released.answers if len(each.view) == len(released.dimensions)]
+        answers += [each.values for each in finest]
+        errors += [each.standard_error for each in finest]
+    kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
+    without_noise = setting.workload.answers(kept)
+    return (
+        without_noise - setting.workload.answers(data.truth),
+        np.array(answers) - without_noise,
+        np.array(errors) ** 2,
+    )
+
+
+def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> PersonalBudget:
+    return plan_personal(question_of(data, setting), section)
+
+
+def by_rows(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
+    """Personal budgets that measure the past again: in the lab only, so far."""
+    mechanism = plan_by_rows(question_of(data, setting), PersonalBudgetSection())
+    return Outcome.of_trials(
+        _trial_by_rows(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
+    )
+
+
+def _trial_by_rows(
     mechanism: BudgetByRows, data: Prepared, setting: Setting, seed: int
 ) -> tuple[Reals, Reals, Reals]:
     """Bias, noise and variances of all slots of one trial. Bias is what the answers are off without
@@ -46,11 +80,11 @@ def one_trial(
     accounts, exact = ArrayAccounts(data.cells), list[Row]()
     answers, without_noise, variances = list[Reals](), list[Reals](), list[float]()
     for _ in range(mechanism.slots):
-        _, state = mechanism.release(state, accounts, randomness)
+        state = mechanism.release(state, accounts, randomness)
         exact.append(replace(state.rows[-1], values=tuple(mechanism.exact_row(state))))
         for rows, found in ((state.rows, answers), (exact, without_noise)):
             estimates = mechanism.estimates(rows)
-            found += _finest(estimates.answers(setting.workload))
+            found += [each.values[-1] for each in estimates.answers(setting.workload)]
         variances += mechanism.estimates(state.rows).noise_variances(setting.workload)
     worth = mechanism.unit_value * UNITS_PER_CONVERSION
     expected = np.array(without_noise) / worth
@@ -59,17 +93,6 @@ def one_trial(
         np.array(answers) / worth - expected,
         np.array(variances) / worth**2,
     )
-
-
-def _finest(answers: Sequence[Answers]) -> list[Reals]:
-    deepest = max((len(each.view) for each in answers), default=0)
-    return [np.array(each.values) for each in answers if len(each.view) == deepest]
-
-
-def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> BudgetByRows:
-    planned = plan_personal(question_of(data, setting), section)
-    assert isinstance(planned, BudgetByRows)
-    return planned
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

@@ -198,8 +198,8 @@ class Chooser:
 
 
 def crowds_of(counts: Reals, deviation: float) -> list[Crowd]:
-    """What a noisy histogram may be of: what is seen, and tails beyond it, each as likely as it fits
-    the noisy bins. Nothing where nothing is seen."""
+    """What a noisy histogram may be of: what is seen, and tails beyond it, each as likely as it
+    fits the noisy bins. Nothing where nothing is seen."""
     bins = np.array(counts, dtype=np.float64)
     bins[1] += bins[0]
     bins = bins[1:]
@@ -235,7 +235,7 @@ _WITHIN_BIN: Reals = 2.0 ** (np.array([1, 3, 5]) / (6 * STEPS_PER_OCTAVE))
 
 
 def _crowd(bins: Reals, edge: int, power: float, level: float, weight: float) -> Crowd:
-    """What is seen below an edge, and a tail above it until less than a third of a person is left."""
+    """What is seen below an edge, and a tail above it until a third of a person is left."""
     halves = np.arange(_OCTAVES_BEYOND * STEPS_PER_OCTAVE * 2) / (2 * STEPS_PER_OCTAVE)
     left = level * 2.0 ** (-power * halves)
     tail = left * (1 - 2.0 ** (-power / (2 * STEPS_PER_OCTAVE)))

@@ -13,9 +13,18 @@ from adsbpc.mechanisms.by_rows.cut import UNEVEN, Added, added_back, spread_over
 from adsbpc.mechanisms.by_rows.sizes import multipliers_of
 from adsbpc.mechanisms.by_rows.state import Row
 from adsbpc.model.layout import Layout
-from adsbpc.model.release import Answers
 from adsbpc.workloads import Margins, Workload
 from adsbpc.workloads.queries import Reals
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A query's answers by how many dimensions are told apart: values with what was cut added,
+    standard errors, and how much more may be missing."""
+
+    values: list[Reals]
+    errors: list[Reals]
+    missing: list[Reals]
 
 
 @dataclass(frozen=True)
@@ -91,38 +100,30 @@ class Estimates:
             )
         ]
 
-    def answers(self, workload: Workload) -> tuple[Answers, ...]:
+    def answers(self, workload: Workload) -> list[Answered]:
         """To every query of a workload that is due at the newest slot."""
         slots = len(self.rows)
         due = np.flatnonzero(workload.slots == slots)
         if not due.size:
-            return ()
+            return []
         weights = workload.answers(np.eye(slots))[due]
-        of_cells, added = weights @ self.totals, self.added(weights)
-        names = tuple(each.name for each in self.layout.dimensions)
         found = []
-        for place, row in enumerate(map(int, due)):
-            span = workload.span(row)
+        for row, own, more in zip(due, weights, self.added(weights), strict=True):
             # What was cut is missing from sums; other queries it may move either way.
-            more = added[place] if span is not None else Added(0.0, 0.0, 0.0)
-            cells = of_cells[place] + more.total * self.spread
-            for depth in range(len(names) + 1):
-                variances = self.variances(weights[place : place + 1], depth)[0]
-                errors = self.errors(variances, more, depth)
-                found.append(
-                    Answers(
-                        names[:depth],
-                        workload.names[row],
-                        tuple(map(float, self.margins.summed(cells, depth))),
-                        float(np.sqrt((errors**2).mean())),
-                        span,
-                        more.missing,
-                        0.0,
-                        tuple(map(float, errors)) if depth else (),
-                        more.total,
-                    )
+            added = more if workload.span(int(row)) is not None else Added(0.0, 0.0, 0.0)
+            cells = own @ self.totals + added.total * self.spread
+            of_views = range(len(self.layout.dimensions) + 1)
+            found.append(
+                Answered(
+                    [self.margins.summed(cells, depth) for depth in of_views],
+                    [
+                        self.errors(self.variances(own[None, :], depth)[0], added, depth)
+                        for depth in of_views
+                    ],
+                    [added.missing * self.margins.summed(self.spread, depth) for depth in of_views],
                 )
-        return tuple(found)
+            )
+        return found
 
     def noise_variances(self, workload: Workload) -> list[float]:
         """Of answers that are due, in the mean over cells: noise alone."""

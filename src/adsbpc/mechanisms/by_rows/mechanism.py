@@ -9,20 +9,16 @@ strategy or a row that was released, or choose a multiplier from anything that w
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from hashlib import sha256
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from adsbpc.contributions.interface import Accounts
-from adsbpc.errors import PrivacyError
+from adsbpc.contributions.interface import RenewableAccounts
 from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Look, Standing
 from adsbpc.mechanisms.by_rows.cut import columns_for
 from adsbpc.mechanisms.by_rows.estimates import Estimates
@@ -36,22 +32,13 @@ from adsbpc.mechanisms.by_rows.sizes import (
 )
 from adsbpc.mechanisms.by_rows.state import Row, RowsState
 from adsbpc.mechanisms.interface import (
-    Limit,
-    Rows,
-    check_next,
-    check_released_by,
-    layout_parts,
     margins_of,
-    spent_with,
 )
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
+from adsbpc.model.guarantee import Charge, Guarantee
 from adsbpc.model.layout import Layout
-from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import ChargeLine, Drawn, Measured
 from adsbpc.privacy import (
     LIMIT,
-    PARTS,
     Gram,
     Pace,
     Randomness,
@@ -60,15 +47,13 @@ from adsbpc.privacy import (
     Terms,
     Tier,
     histogram_squared,
-    largest_cell,
     noisy_histogram,
     noisy_row,
     row_scale,
-    source_of,
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
-from adsbpc.workloads import Margins, VarianceTargets, Workload, per_slot, prefix_sums
+from adsbpc.workloads import Margins, Workload
 from adsbpc.workloads.queries import Reals
 
 # A norm of one conversion, in the square root of costs.
@@ -111,24 +96,6 @@ class BudgetByRows:
     def scale(self) -> float:
         """Of the noise of every row, the same for the whole campaign."""
         return row_scale(sum(self.slot_rho, Fraction(0)), self.guarantee.adjacency)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Changes with everything that the promise or the noise depends on."""
-        cell = largest_cell(self.layout)
-        parts = {
-            "rho": str(self.guarantee.rho),
-            "adjacency": self.guarantee.adjacency.value,
-            "scope": self.guarantee.scope,
-            **layout_parts(self.layout),
-            "strategy": self.strategy.rows,
-            "slot_rho": [str(rho) for rho in self.slot_rho],
-            "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
-            "fixed_allowance": None if self.chooser else str(self.allowance),
-            "integers": [LIMIT, PARTS, ONE, cell, UNITS_PER_CONVERSION],
-            "shares": [str(share) for share in self._shares],
-        }
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     # ---- multipliers and terms -----------------------------------------------------------------
 
@@ -194,55 +161,13 @@ class BudgetByRows:
         rows = self.strategy.matrix[first_row - 1 : last_row, :slots]
         return tuple(tuple(map(int, row)) for row in rows.T @ rows)
 
-    # ---- plan ----------------------------------------------------------------------------------
-
-    def stored_plan(self) -> StoredPlan:
-        start = self.allowance if self.chooser is not None else None
-        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
-        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True)
-
-    def limit(self) -> Limit:
-        if self.chooser is None:
-            return Limit("fixed", self.allowance, 1)
-        return Limit("histogram", None, self.allowance or self.chooser.least(self._nothing))
-
-    def condition(self, limit: float) -> str:
-        cell = " and ".join(each.name for each in self.layout.dimensions)
-        return (
-            f"when one user's budget is as large as {limit:.3g} conversions with one {cell} on "
-            "one slot"
-        )
-
-    def expected_errors(self, limit: float, depth: int) -> list[tuple[int, str, float]]:
-        factor = self.scale / self.multiplier_of(limit) * self.unit_value
-        factor *= sqrt(self.margins.view_variance(depth))
-        found: list[tuple[int, str, float]] = []
-        for workload in self.workloads:
-            errors = np.linalg.norm(workload.answers(self._inverse), axis=1) * factor
-            found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
-        return found
-
-    def rho_for(self, targets: VarianceTargets, limit: float) -> float:
-        # Variances are in proportion to 1 / rho.
-        limits = targets.limits(self.workloads[0])
-        errors = self.expected_errors(limit, len(self.layout.dimensions))[: len(limits)]
-        worst = max(error**2 / target for (_, _, error), target in zip(errors, limits, strict=True))
-        return float(worst) * float(sum(self.slot_rho))
-
     # ---- running -------------------------------------------------------------------------------
 
-    def resume(self, steps: Sequence[Mapping[str, Any]]) -> RowsState:
-        return RowsState.from_steps(steps)
-
-    def open_rows(self, rows: Rows) -> AbstractContextManager[Accounts]:
-        return rows.accounts()
-
     def release(
-        self, state: RowsState, accounts: Accounts, randomness: Randomness
-    ) -> tuple[Drawn, RowsState]:
+        self, state: RowsState, accounts: RenewableAccounts, randomness: Randomness
+    ) -> RowsState:
         """Release the next slot: look, choose, renew, admit, add noise."""
         slot = state.next_slot
-        check_next(self, slot, state.plan, accounts.layout)
         standing, sizes = self._standing(state)
         self._open(state, accounts, sizes)
         histogram, charges = self._look(slot, accounts, randomness)
@@ -269,53 +194,10 @@ class BudgetByRows:
             tuple(row.values),
             tuple(histogram),
         )
-        spent = spent_with(self, slot, state.spent, charges)
-        state = RowsState(self.fingerprint, spent, (*state.rows, new), kept)
-        return self._released(state, charges, source_of(randomness)), state
+        spent = state.spent + sum(charge.pico_rho for charge in charges)
+        return RowsState(spent, (*state.rows, new), kept)
 
-    def adopt(self, state: RowsState, rows: Rows, released: Measured) -> list[RowsState]:
-        """One state, which is true if the contributions are those of then: users are admitted again
-        under the terms that were published."""
-        slot = state.next_slot
-        check_next(self, slot, state.plan, self.layout)
-        check_released_by(self, released)
-        if len(released.multipliers) != len(self._shares) or released.allowance is None:
-            raise PrivacyError(
-                f"slot {slot}: its release has no multipliers of personal budgets by rows. Hand "
-                "back the release as it was published"
-            )
-        spent = spent_with(self, slot, state.spent, released.charges)
-        new = Row(
-            released.multipliers,
-            released.sizes,
-            released.is_renewal,
-            released.allowance,
-            released.values,
-            released.histogram,
-        )
-        with rows.accounts() as accounts:
-            check_next(self, slot, state.plan, accounts.layout)
-            self._open(state, accounts, new.sizes)
-            kept = self._let_in(state, accounts, new.multipliers, new.sizes, new.is_renewal)
-        return [RowsState(self.fingerprint, spent, (*state.rows, new), kept)]
-
-    def range_errors(
-        self, released: Sequence[Measured], first: int, last: int
-    ) -> tuple[list[Reals], float]:
-        rows = [
-            Row(e.multipliers, e.sizes, e.is_renewal, e.allowance or 0.0, e.values, e.histogram)
-            for e in released[:last]
-        ]
-        estimates = self.estimates(rows)
-        weights = np.zeros((1, last))
-        weights[0, first - 1 :] = 1.0
-        (more,) = estimates.added(weights)
-        return [
-            estimates.errors(estimates.variances(weights, depth)[0], more, depth)
-            for depth in range(len(self.layout.dimensions) + 1)
-        ], 0.0
-
-    def _open(self, state: RowsState, accounts: Accounts, sizes: tuple[int, ...]) -> None:
+    def _open(self, state: RowsState, accounts: RenewableAccounts, sizes: tuple[int, ...]) -> None:
         slot = state.next_slot
         past = self._gram(1, self.slots, slot - 1) if sizes != state.sizes else None
         costs = tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot])
@@ -324,7 +206,7 @@ class BudgetByRows:
     def _let_in(
         self,
         state: RowsState,
-        accounts: Accounts,
+        accounts: RenewableAccounts,
         multipliers: tuple[int, ...],
         sizes: tuple[int, ...],
         is_renewal: bool,
@@ -342,7 +224,7 @@ class BudgetByRows:
         return (*past, tuple(accounts.admit(terms)))
 
     def _look(
-        self, slot: int, accounts: Accounts, randomness: Randomness
+        self, slot: int, accounts: RenewableAccounts, randomness: Randomness
     ) -> tuple[list[int], list[Charge]]:
         if slot not in self.looks:
             return [], []
@@ -456,26 +338,3 @@ class BudgetByRows:
         # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
         inverse = self._inverse[: len(rows), : len(rows)] * self.unit_value
         return Estimates(self.layout, self.margins, rows, inverse, self.scale)
-
-    def _released(self, state: RowsState, charges: list[Charge], source: str) -> Drawn:
-        estimates, row = self.estimates(state.rows), state.rows[-1]
-        return Drawn(
-            slot=len(state.rows),
-            mechanism=self.name,
-            dimensions=self.layout.dimensions,
-            weights=self.layout.weights,
-            allowance=row.allowance,
-            multipliers=row.multipliers,
-            sizes=row.sizes,
-            is_renewal=row.is_renewal,
-            histogram=row.histogram,
-            values=row.values,
-            scale=self.scale,
-            randomness=source,
-            charges=tuple(map(ChargeLine.of, charges)),
-            answers=tuple(
-                each for workload in self.workloads for each in estimates.answers(workload)
-            ),
-            slot_totals=estimates.answers(per_slot(self.slots)),
-            running_totals=estimates.answers(prefix_sums(self.slots)),
-        )

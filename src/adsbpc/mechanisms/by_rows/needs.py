@@ -1,6 +1,6 @@
-"""What people will need until the end, if they go on as so far: public factors by how often somebody
-was seen. A forecast can be wrong, but not unsafe: it says which bin of a histogram somebody is in,
-or makes somebody be let in more slowly."""
+"""What people will need until the end, if they go on as so far: public factors by how often
+somebody was seen. A forecast can be wrong, but not unsafe: it says in which bin of a histogram
+somebody is, or makes somebody be let in more slowly."""
 
 from __future__ import annotations
 

@@ -10,39 +10,25 @@ from math import isqrt, sqrt
 import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
-from adsbpc.mechanisms.by_rows.allowance import EDGES, HEAVY_USER, Chooser, Look, Standing, Sums
+from adsbpc.mechanisms.by_rows.allowance import HEAVY_USER, Chooser, Sums
 from adsbpc.mechanisms.by_rows.cut import columns_for
 from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
 from adsbpc.mechanisms.by_rows.needs import meets_again
-from adsbpc.mechanisms.by_rows.sizes import coarseness
 from adsbpc.mechanisms.interface import Question
-from adsbpc.mechanisms.personal_budget import PersonalBudget
 from adsbpc.mechanisms.personal_planning import (
-    continue_personal,
     query_variances,
     query_weights,
+    split_personal,
     strategy_of,
 )
-from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
-from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
-from adsbpc.privacy import LIMIT, Strategy, histogram_squared
+from adsbpc.privacy import LIMIT
 from adsbpc.privacy.filter import MOST_CELLS
 from adsbpc.privacy.strategies import MOST_SLOTS
 
 
-def plan_personal(
-    question: Question,
-    section: PersonalBudgetSection,
-    stored: StoredPlan | None = None,
-    previous: tuple[Measured, ...] = (),
-) -> BudgetByRows | PersonalBudget:
-    """A campaign that runs goes on with what is stored of its plan, and as it began; a new one may
-    start from the releases of an earlier campaign."""
-    if stored is not None and not stored.by_rows:
-        return continue_personal(question, section, stored)
+def plan_by_rows(question: Question, section: PersonalBudgetSection) -> BudgetByRows:
     slots, workload = question.slots, question.workloads[0]
     if slots > MOST_SLOTS:
         raise WorkloadError(
@@ -55,16 +41,11 @@ def plan_personal(
             'small ones to "other", or take mechanism = "adsbpc"'
         )
     split = split_personal(question.guarantee.rho, section, slots)
-    if stored is None:
-        strategy = strategy_of(section, workload, question.objective)
-        slot_rho = _paced(split["measurement"], slots)
-    else:
-        strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
     mechanism = BudgetByRows(
         question.guarantee,
         question.layout,
-        strategy,
-        slot_rho,
+        strategy_of(section, workload, question.objective),
+        _paced(split["measurement"], slots),
         _looks(split.get("histogram", Fraction(0)), slots),
         None,
         section.allowance,
@@ -73,19 +54,7 @@ def plan_personal(
     )
     if section.allowance is not None:
         return mechanism
-    mechanism = replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
-    if stored is not None:
-        return replace(mechanism, allowance=stored.start)
-    return starting_from(mechanism, previous) if previous else mechanism
-
-
-def split_personal(
-    rho: Fraction, section: PersonalBudgetSection, _slots: int
-) -> dict[str, Fraction]:
-    if section.allowance is not None:
-        return {"measurement": rho}
-    looks = rho * Fraction(str(section.histogram_share))
-    return {"measurement": rho - looks, "histogram": looks}
+    return replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
 
 
 def _paced(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
@@ -152,39 +121,3 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
         kept_share,
         HEAVY_USER if heavy_user is None else heavy_user,
     )
-
-
-def starting_from(mechanism: BudgetByRows, previous: tuple[Measured, ...]) -> BudgetByRows:
-    """The same mechanism, started with the allowance that an earlier campaign's last histograms ask
-    for. Norms of a longer or shorter campaign are scaled with the root of its length."""
-    assert mechanism.chooser is not None
-    squared, slots = histogram_squared(mechanism.guarantee.adjacency), len(previous)
-    looked = [
-        release for release in previous if release.mechanism == mechanism.name and release.histogram
-    ]
-    if not looked:
-        raise PrivacyError(
-            "[privacy.personal_budget] previous: those releases have no histograms of personal "
-            "budgets. Name the folder of a campaign that has, or remove the key"
-        )
-    last = looked[-1]
-    charged = sum(line.rho for line in last.charges if line.part == "histogram")
-    look = Look(slots, _in_bins(last.histogram), sqrt(squared / (2 * charged)))
-    worth = mechanism.unit_value * UNITS_PER_CONVERSION
-    totals = np.array(previous[-1].running_totals[-1].values) / worth
-    cells = len(mechanism.layout)
-    if len(totals) != cells:
-        totals = np.full(cells, totals.sum() / cells)
-    sizes = last.sizes if len(last.sizes) == cells else ()
-    standing = Standing(totals, coarseness(sizes, cells))
-    chosen = mechanism.chooser.choose([look], standing) * standing.mean_coarseness
-    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / slots))
-
-
-def _in_bins(histogram: tuple[int, ...]) -> tuple[int, ...]:
-    """As bins of today; those of earlier versions were twice as wide."""
-    if len(histogram) == len(EDGES) + 1:
-        return histogram
-    first, *wide, last = histogram
-    halves = [half for count in wide for half in (count // 2, count - count // 2)]
-    return (first, *halves, last)
