@@ -75,7 +75,8 @@ def run(
     accounts: RenewableAccounts | ReferenceAccounts, strategy: Strategy, chosen: Sequence[Choice]
 ) -> list[list[int]]:
     """Everything that accounts say, slot by slot."""
-    found, sizes, begun = list[list[int]](), (), 1
+    found, begun = list[list[int]](), 1
+    sizes: tuple[int, ...] = ()
     for slot, choice in enumerate(chosen, start=1):
         found += step(accounts, strategy, slot, choice, sizes, begun)
         sizes, begun = choice.sizes, slot if choice.is_renewed else begun
@@ -107,7 +108,8 @@ def costs_by_rows(
     """What every user has moved in all rows, another way than the filter counts it, and what the
     filter has charged. The last rows are those that are still to come."""
     moved: dict[str, int] = {}
-    sizes, begun = (), 1
+    sizes: tuple[int, ...] = ()
+    begun = 1
     for slot, choice in enumerate(chosen, start=1):
         if choice.is_renewed and slot > 1:
             _add(moved, accounts, strategy, layout, slice(begun - 1, slot - 1))

@@ -139,7 +139,7 @@ class ArrayAccounts:
         low, high = need * (1 - _UNSURE) - slack, need * (1 + _UNSURE) + slack
         unsure = np.searchsorted(limits, low) != np.searchsorted(limits, high)
         for place, user in zip(np.flatnonzero(unsure), users[unsure], strict=True):
-            found = self._replayed(int(user))
+            found = self.replayed(int(user))
             exact = found.need if growth is None else growth.of(found.account.need)
             bins[place] = sum(edge < exact for edge in edges)
         return np.bincount(bins, minlength=len(edges) + 1).astype(np.int64)
@@ -329,7 +329,7 @@ class ArrayAccounts:
 
     # ---- exactly -------------------------------------------------------------------------------
 
-    def _replayed(self, user: int) -> ReferenceUser:
+    def replayed(self, user: int) -> ReferenceUser:
         """One user from the first slot to where the steps are, in whole numbers."""
         places = self._places_of(user, len(self._steps))
         rows = [
@@ -349,7 +349,7 @@ class ArrayAccounts:
     def _settle(self, user: int, totals: list[list[int]]) -> None:
         """Correct the books of a user, and totals of the slots that a step has let in, which are
         the last ones."""
-        account, cells = self._replayed(user).account, len(self.layout)
+        account, cells = self.replayed(user).account, len(self.layout)
         step = self._steps[-1]
         terms = step.terms or (step.renewal.terms if step.renewal else None)
         assert terms is not None
