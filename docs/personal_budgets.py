@@ -79,7 +79,7 @@ def runs() -> dict[str, list[Run]]:
         "rows": [
             Run(name, mechanism, users=users, trials=trials)
             for name, (users, trials) in {
-                **{name: (users, min(trials, 10)) for name, (users, trials) in SETS.items()},
+                **{name: (users, min(trials // 2, 10)) for name, (users, trials) in SETS.items()},
                 **dict.fromkeys(STREAMS, (10_000, 5)),
                 **SHAPES,
             }.items()

@@ -30,6 +30,7 @@ from adsbpc.privacy.filter import (
 )
 
 Flags = NDArray[np.bool_]
+Users = Integers | slice
 
 # Wider than what rounding can do to a sum of floats of one sign, and to a number of parts.
 _UNSURE, _UNSURE_PARTS = 1e-9, 1e-4
@@ -132,8 +133,9 @@ class ArrayAccounts:
         self.open(costs)
         limits = np.array(edges, dtype=np.float64)
         users = np.flatnonzero(self._own > 0)
-        need = self._own + self._across if growth is None else self._expected(growth)
-        need = need[users]
+        need = self._own[users] + self._across[users]
+        if growth is not None:
+            need = self._expected(growth, users)
         slack = 0.0 if growth is None else float(max(growth.own) + max(growth.across))
         bins = np.searchsorted(limits, need, side="left")
         low, high = need * (1 - _UNSURE) - slack, need * (1 + _UNSURE) + slack
@@ -144,10 +146,10 @@ class ArrayAccounts:
             bins[place] = sum(edge < exact for edge in edges)
         return np.bincount(bins, minlength=len(edges) + 1).astype(np.int64)
 
-    def _expected(self, growth: Growth) -> Reals:
-        seen = np.maximum(self._seen, 1) - 1
+    def _expected(self, growth: Growth, users: Users) -> Reals:
+        seen = np.maximum(self._seen[users], 1) - 1
         own, across = (
-            np.minimum(np.floor(need / 2**FORECAST_BITS), float(growth.largest))
+            np.minimum(np.floor(need[users] / 2**FORECAST_BITS), float(growth.largest))
             for need in (self._own, self._across)
         )
         factors = np.array(growth.own, dtype=np.float64), np.array(growth.across, dtype=np.float64)
@@ -167,7 +169,7 @@ class ArrayAccounts:
             summed = view.summed_until(asked * multipliers, terms.slot)
             coming += view.quadratic(renewal.coming, summed, users)
         sums = np.bincount(user, asked * multipliers.astype(np.float64), users)
-        parts, unsure = self._parts(coming, np.zeros(users), terms, self._fixed)
+        parts, unsure = self._parts(coming, np.zeros(users), terms, self._fixed, slice(None))
         most = float(renewal.largest_sum(self.layout.views))
         unsure |= (np.abs(sums / most - 1) < _UNSURE) | (
             np.abs(coming / LARGEST_COST - 1) < _UNSURE
@@ -194,7 +196,7 @@ class ArrayAccounts:
         present = np.unique(user)
         for each in present[unsure[present]]:
             self._settle(int(each), totals)
-        self._sum_moved(terms.slot - 1)
+        self._sum_moved(0, terms.slot - 1)
         return totals
 
     def _renew_cut(
@@ -239,25 +241,26 @@ class ArrayAccounts:
         multipliers = self._multipliers(terms)
         caps = np.array([terms.cap(int(each)) for each in multipliers])[index.cell[part]]
         of_cell = multipliers[index.cell[part]]
+        begins = np.flatnonzero(np.r_[True, user[1:] != user[:-1]])
+        present, lengths = user[begins], np.diff(np.r_[begins, user.size])
         square, cross = self._square_and_cross(terms, weight * of_cell)
-        parts, unsure = self._parts(square, cross, terms, self._spent)
-        unsure[user[weight > caps]] = True
-        kept = weight * parts[user] // PARTS
+        parts, unsure = self._parts(square, cross, terms, self._spent[present], present)
+        unsure |= np.logical_or.reduceat(weight > caps, begins)
+        of_row = np.repeat(parts, lengths)
+        kept = weight * of_row // PARTS
         self._moved[part] = kept * of_cell
-        square, cross = self._square_and_cross(terms, kept * of_cell)
-        self._spent += square + 2 * cross
+        is_short = parts < PARTS
+        if is_short.any():
+            square, cross = self._square_and_cross(terms, kept * of_cell)
+        self._spent[present] += square + 2 * cross
         cells = _whole_sums(index.cell[part], kept, len(self.layout))
-        short = np.unique(user[parts[user] < PARTS])
-        cut = np.zeros(0, dtype=np.int64)
-        if short.size:
-            rows = parts[user] < PARTS
-            at = np.searchsorted(short, user[rows])
-            cut = _whole_sums(at, (weight - kept)[rows], short.size)
-        totals = [[*map(int, cells), *self._admit_cut(short, cut, terms, unsure)]]
-        present = np.unique(user)
-        for each in present[unsure[present]]:
+        cut = np.add.reduceat(weight - kept, begins)[is_short]
+        doubtful = np.zeros(index.users, dtype=np.bool_)
+        doubtful[present] = unsure
+        totals = [[*map(int, cells), *self._admit_cut(present[is_short], cut, terms, doubtful)]]
+        for each in present[doubtful[present]]:
             self._settle(int(each), totals)
-        self._sum_moved(terms.slot)
+        self._sum_moved(terms.slot - 1, terms.slot)
         return totals[0]
 
     def _admit_cut(self, users: Integers, left: Integers, terms: Terms, unsure: Flags) -> list[int]:
@@ -280,12 +283,13 @@ class ArrayAccounts:
         return totals
 
     def _parts(
-        self, square: Reals, cross: Reals, terms: Terms, spent: Reals
+        self, square: Reals, cross: Reals, terms: Terms, spent: Reals, users: Users
     ) -> tuple[Integers, Flags]:
-        """How many parts of everybody are kept, and of whom that is not sure."""
+        """How many parts of users are kept, and of whom that is not sure."""
         found = _fitting(square, cross, terms.kept_limit - spent)
         if terms.pace is not None:
-            found = self._paced(found, square, cross, terms.kept_limit, spent, terms.pace)
+            growth = self._expected(terms.pace.growth, users)
+            found = _paced(found, square, cross, terms.kept_limit, spent, terms.pace, growth)
         parts, unsure = _whole_parts(found)
         unsure &= square > 0
         if terms.pace is not None:
@@ -293,39 +297,35 @@ class ArrayAccounts:
             unsure |= np.abs(after / terms.pace.free - 1) < _UNSURE
         return parts, unsure
 
-    def _paced(
-        self, found: Reals, square: Reals, cross: Reals, limit: int, spent: Reals, pace: Pace
-    ) -> Reals:
-        after = spent + square + 2 * cross
-        until_the_end = np.minimum(
-            square + 2 * cross + self._expected(pace.growth), float(LARGEST_COST)
-        )
-        paced = _fitting(until_the_end, np.zeros_like(square), limit - spent)
-        paced = np.maximum(paced, _fitting(square, cross, pace.free - spent))
-        return np.where(after <= pace.free, found, np.minimum(found, paced))
-
     def _square_and_cross(self, terms: Terms, moved: Integers) -> tuple[Reals, Reals]:
-        """Of all users, for what is moved in the cells of a slot."""
-        square: Reals = np.zeros(self._index.users)
-        cross: Reals = np.zeros(self._index.users)
+        """Of the users of a slot in their order, for what is moved in its cells."""
+        square = cross = np.zeros(0)
         start = int(self._index.starts[terms.slot - 1])
         for view, earlier in zip(self._index.columns, self._moved_of, strict=True):
             columns = view.slice_of(terms.slot)
+            user = view.user[columns]
+            begins = np.flatnonzero(np.r_[True, user[1:] != user[:-1]])
             now = np.add.reduceat(moved, view.begins[columns] - start).astype(np.float64)
-            before, users = view.before(terms.costs, earlier), self._index.users
-            own = np.bincount(view.user[columns], float(terms.own) * now**2, users)
-            square += view.squared_weight * own
-            cross += view.squared_weight * np.bincount(view.user[columns], now * before, users)
+            weight, before = float(view.squared_weight), view.before(terms.costs, earlier)
+            of_view = (
+                weight * np.add.reduceat(float(terms.own) * now**2, begins),
+                weight * np.add.reduceat(now * before, begins),
+            )
+            square = square + of_view[0] if square.size else of_view[0]
+            cross = cross + of_view[1] if cross.size else of_view[1]
         return square, cross
 
     def _multipliers(self, terms: Terms) -> Integers:
         return np.array([terms.multiplier_of(cell) for cell in range(len(self.layout))])
 
-    def _sum_moved(self, last_slot: int) -> None:
-        end = int(self._index.starts[last_slot])
+    def _sum_moved(self, after_slot: int, last_slot: int) -> None:
+        """Sums of the columns of views, for slots of which cells have changed."""
+        start, end = (int(self._index.starts[slot]) for slot in (after_slot, last_slot))
         for view, moved in zip(self._index.columns, self._moved_of, strict=True):
-            summed = view.summed_until(self._moved[:end], last_slot + 1)
-            moved[: summed.size] = summed
+            columns = slice(int(view.starts[after_slot]), int(view.starts[last_slot]))
+            if columns.start < columns.stop:
+                begins = view.begins[columns] - start
+                moved[columns] = np.add.reduceat(self._moved[start:end], begins)
 
     # ---- exactly -------------------------------------------------------------------------------
 
@@ -390,6 +390,17 @@ def _fitting(square: Reals, cross: Reals, room: Reals) -> Reals:
     with np.errstate(divide="ignore", invalid="ignore"):
         found = PARTS * inside / root
     return np.where(square > 0, np.where(room > 0, found, 0.0), 2.0 * PARTS)
+
+
+def _paced(
+    found: Reals, square: Reals, cross: Reals, limit: int, spent: Reals, pace: Pace, growth: Reals
+) -> Reals:
+    """The same with a pace, where so much more is expected of everybody."""
+    after = spent + square + 2 * cross
+    until_the_end = np.minimum(square + 2 * cross + growth, float(LARGEST_COST))
+    paced = _fitting(until_the_end, np.zeros_like(square), limit - spent)
+    paced = np.maximum(paced, _fitting(square, cross, pace.free - spent))
+    return np.where(after <= pace.free, found, np.minimum(found, paced))
 
 
 def _whole_parts(found: Reals) -> tuple[Integers, Flags]:
