@@ -68,6 +68,17 @@ def test_streams_that_are_hard_on_forecasts(name: str, most: float) -> None:
     assert error(name, "personal-budget", 3_000, 2) <= most * error(name, "adsbpc", 3_000, 2)
 
 
+# The same, for personal budgets that measure the past again: which are better nearly everywhere.
+BY_ROWS = [("facebook", None, 0.8, 10), ("zipf", 20_000, 0.22, 2), ("small", 5_000, 1.3, 3),
+           ("heavy", 3_000, 1.0, 3), ("surge", 3_000, 0.3, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "users", "most", "trials"), BY_ROWS, ids=lambda v: str(v))
+def test_errors_by_rows(name: str, users: int | None, most: float, trials: int) -> None:
+    mine = error(name, "personal-budget-by-rows", users, trials)
+    assert mine <= most * error(name, "adsbpc-oracle", users, trials)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("queries", ["sliding", "slot"])
 def test_other_queries_are_not_worse_than_with_adsbpc(queries: str) -> None:

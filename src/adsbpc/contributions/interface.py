@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adsbpc.errors import ContributionError
 from adsbpc.model.layout import Layout
-from adsbpc.privacy.filter import Terms
+from adsbpc.privacy.filter import Gram, Growth, Renewal, Terms
 
 Integers = NDArray[np.int64]
 
@@ -26,6 +26,8 @@ LARGEST_BOUND = 2**42
 
 # Larger needs count as this one, some ten million conversions in one cell on one slot.
 LARGEST_NEED = 2**106 - 1
+# And where cells have sizes, some 1,500 conversions in one cell on one slot as so many.
+LARGEST_SIZED = 2**30
 
 
 class Contributions(Protocol):
@@ -62,8 +64,39 @@ class Accounts(Protocol):
         need <= edges[i], and one more entry counts what is above the last edge."""
 
     def admit(self, terms: Terms) -> list[int]:
-        """Weight per cell that the filter keeps of the slot, and last what it cut, as far as
-        the filter lets that be counted."""
+        """Weight per cell that the filter keeps of the slot, and after the cells what it cut, as
+        far as the filter lets that be counted."""
+
+
+class RenewableAccounts(Protocol):
+    """The same where the past may be let in again. Slots are gone through in order, once each:
+    `open`, `needs`, if at all, `renew` if the past is let in again, and then `admit`.
+    """
+
+    slots: int
+    layout: Layout
+
+    def open(
+        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
+    ) -> None:
+        """Take up a slot, where `costs` are G_t1 .. G_tt. Needs have cells multiplied with their
+        `sizes`, or with 1; where those are others than on the slot before, `past` is G for the
+        slots before this one, and needs are counted again."""
+
+    def needs(
+        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
+    ) -> Integers:
+        """Users by need: the cost that everything they asked for so far would have, this slot
+        included, or what it is forecast to grow to. Entry i counts edges[i-1] < need <= edges[i],
+        and one more entry counts what is above the last edge."""
+
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        """Let everything before the slot in again. Returns what is kept of each slot, as `admit`
+        does."""
+
+    def admit(self, terms: Terms) -> list[int]:
+        """Weight per cell that the filter keeps of the slot, and after the cells what it cut, as
+        far as the filter lets that be counted."""
 
 
 def check_slot(slot: int, slots: int) -> None:

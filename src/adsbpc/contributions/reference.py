@@ -6,9 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from adsbpc.contributions.interface import LARGEST_NEED
+from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED
 from adsbpc.model.layout import Layout
-from adsbpc.privacy.filter import Account, Terms, admit, largest_cell, square_and_cross
+from adsbpc.privacy.filter import (
+    Account,
+    Gram,
+    Growth,
+    Need,
+    Renewal,
+    Terms,
+    admit,
+    largest_cell,
+    renew,
+    square_and_cross,
+)
 
 
 @dataclass(frozen=True)
@@ -69,10 +80,34 @@ def totals_lifetime(rows: Iterable[Row], slots: int, cells: int, bound: int) -> 
 
 
 @dataclass
-class _User:
+class ReferenceUser:
+    """What somebody asked for, and the books."""
+
     asked: dict[tuple[int, int], int] = field(default_factory=dict)
-    need: int = 0
     account: Account = field(default_factory=Account)
+
+    @property
+    def need(self) -> int:
+        return self.account.need.own + self.account.need.across
+
+    def add_need(
+        self, slot: int, costs: Sequence[int], sizes: Sequence[int], layout: Layout
+    ) -> None:
+        """What a slot adds to what everything that was asked for would cost."""
+        now, before = dict[int, int](), dict[int, int]()
+        for (earlier, cell), weight in self.asked.items():
+            sized = min(weight, LARGEST_SIZED) * sizes[cell] if sizes else weight
+            if earlier == slot:
+                now[cell] = sized
+            elif earlier < slot:
+                before[cell] = before.get(cell, 0) + costs[earlier - 1] * sized
+        if not now:
+            return
+        square, cross = square_and_cross(before, now, layout.views, costs[-1])
+        need = self.account.need
+        need.own = min(need.own + square, LARGEST_NEED)
+        need.across = min(need.across + 2 * cross, LARGEST_NEED)
+        need.seen += 1
 
 
 class ReferenceAccounts:
@@ -80,14 +115,18 @@ class ReferenceAccounts:
 
     def __init__(self, rows: Iterable[Row], slots: int, layout: Layout) -> None:
         self.slots, self.layout = slots, layout
-        self.users: dict[str, _User] = defaultdict(_User)
+        self.users: dict[str, ReferenceUser] = defaultdict(ReferenceUser)
         self._rows = list(rows)
         self._slot = 0
+        self._sizes: Sequence[int] = ()
 
-    def _open(self, costs: Sequence[int]) -> None:
+    def open(
+        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
+    ) -> None:
         if len(costs) == self._slot:
             return
         self._slot, most = len(costs), largest_cell(self.layout)
+        self._sizes = sizes
         for row in self._rows:
             if row.slot == self._slot and row.weight > 0:
                 asked, place = self.users[row.user].asked, (row.slot, row.cell)
@@ -95,29 +134,34 @@ class ReferenceAccounts:
                     continue
                 asked[place] = min(asked.get(place, 0) + row.weight, most)
         for user in self.users.values():
-            user.need = min(user.need + self._more(user, costs), LARGEST_NEED)
+            if past is not None:
+                user.account.need = Need()
+                for slot in range(1, self._slot):
+                    user.add_need(slot, past[slot - 1][:slot], sizes, self.layout)
+            user.add_need(self._slot, costs, sizes, self.layout)
 
-    def _more(self, user: _User, costs: Sequence[int]) -> int:
-        """What the slot adds to what everything that was asked for would cost."""
-        now, before = dict[int, int](), dict[int, int]()
-        for (slot, cell), weight in user.asked.items():
-            if slot == self._slot:
-                now[cell] = weight
-            else:
-                before[cell] = before.get(cell, 0) + costs[slot - 1] * weight
-        square, cross = square_and_cross(before, now, self.layout.views, costs[-1])
-        return square + 2 * cross
-
-    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> list[int]:
-        self._open(costs)
+    def needs(
+        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
+    ) -> list[int]:
+        self.open(costs)
         counts = [0] * (len(edges) + 1)
         for user in self.users.values():
-            counts[sum(edge < user.need for edge in edges)] += 1
+            need = user.need if growth is None else growth.of(user.account.need)
+            counts[sum(edge < need for edge in edges)] += 1
         return counts
 
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        slot, columns = renewal.terms.slot, len(self.layout) + len(renewal.terms.cuts)
+        totals = [[0] * columns for _ in range(slot - 1)]
+        for user in self.users.values():
+            past = {place: weight for place, weight in user.asked.items() if place[0] < slot}
+            for (earlier, cell), kept in renew(user.account, past, self.layout, renewal).items():
+                totals[earlier - 1][cell] += kept
+        return totals
+
     def admit(self, terms: Terms) -> list[int]:
-        self._open(terms.costs)
-        totals = [0] * (len(self.layout) + 1)
+        self.open(terms.costs)
+        totals = [0] * (len(self.layout) + len(terms.cuts))
         for user in self.users.values():
             mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
             for column, weight in admit(user.account, mine, self.layout, terms).items():

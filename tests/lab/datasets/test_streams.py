@@ -46,6 +46,20 @@ def test_three_slots_have_ten_times_as_much() -> None:
     assert totals[15] / usual == pytest.approx(10, rel=0.3)
 
 
+def test_publishers_are_not_alike() -> None:
+    for name in ("middling", "season", "bursts", "baskets"):
+        totals = daily(name).sum(axis=0)
+        assert totals.max() > 4 * np.median(totals), name
+
+
+def test_weekends_are_busy_and_bursts_are_short() -> None:
+    season = daily("season", 28).sum(axis=1).reshape(4, 7).sum(axis=0)
+    assert season[5] > 1.5 * season[1]
+    bursts = daily("bursts")
+    largest = bursts[:, np.argmax(bursts.sum(axis=0))]
+    assert np.sort(largest)[-12:].sum() > 0.7 * largest.sum()
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams_have_no_copies(name: str) -> None:
     with pytest.raises(SpecError, match="copies = 2"):

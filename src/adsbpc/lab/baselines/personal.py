@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -10,6 +11,9 @@ from adsbpc.contributions import ArrayAccounts
 from adsbpc.lab.baselines.bounded import question_of, trial_seed
 from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
 from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
+from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms.by_rows.planning import plan_by_rows
+from adsbpc.mechanisms.by_rows.state import Row, RowsState
 from adsbpc.model import UNITS_PER_CONVERSION
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
@@ -57,6 +61,38 @@ def one_trial(
 
 def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> PersonalBudget:
     return plan_personal(question_of(data, setting), section)
+
+
+def by_rows(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
+    """Personal budgets that measure the past again: in the lab only, so far."""
+    mechanism = plan_by_rows(question_of(data, setting), PersonalBudgetSection())
+    return Outcome.of_trials(
+        _trial_by_rows(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
+    )
+
+
+def _trial_by_rows(
+    mechanism: BudgetByRows, data: Prepared, setting: Setting, seed: int
+) -> tuple[Reals, Reals, Reals]:
+    """Bias, noise and variances of all slots of one trial. Bias is what the answers are off without
+    the noise of the rows, on the path that it has led to."""
+    randomness, state = SeededRandomness(seed), RowsState()
+    accounts, exact = ArrayAccounts(data.cells), list[Row]()
+    answers, without_noise, variances = list[Reals](), list[Reals](), list[float]()
+    for _ in range(mechanism.slots):
+        state = mechanism.release(state, accounts, randomness)
+        exact.append(replace(state.rows[-1], values=tuple(mechanism.exact_row(state))))
+        for rows, found in ((state.rows, answers), (exact, without_noise)):
+            estimates = mechanism.estimates(rows)
+            found += [each.values[-1] for each in estimates.answers(setting.workload)]
+        variances += mechanism.estimates(state.rows).noise_variances(setting.workload)
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
+    expected = np.array(without_noise) / worth
+    return (
+        expected - setting.workload.answers(data.truth),
+        np.array(answers) / worth - expected,
+        np.array(variances) / worth**2,
+    )
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

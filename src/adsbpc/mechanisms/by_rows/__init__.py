@@ -1,0 +1,1 @@
+"""Personal budgets by rows: the past is measured again when allowances or sizes change."""

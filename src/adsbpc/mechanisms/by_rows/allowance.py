@@ -1,0 +1,251 @@
+"""How much of a person is let in: the allowance, chosen from noisy histograms of expected needs.
+
+The allowance is the norm, in conversions, up to which a person fits. Too small, and people who
+convert often are cut; too large costs noise in proportion. The choice weighs predicted noise
+against what would be cut and cannot be added back.
+
+Everything here is post-processing of released figures: it can be wrong, but not unsafe. Constants
+are those of a prototype that was tuned on the sets of docs/personal-budgets.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adsbpc.mechanisms.by_rows.cut import Column
+from adsbpc.mechanisms.by_rows.needs import conversions_of, norm_of
+from adsbpc.workloads.queries import Reals
+
+# Norms in conversions, an eighth of an octave apart; bin i of a histogram begins at norm i. An odd
+# start, so that no usual need lies on an edge. The last bin of a histogram has no end.
+STEPS_PER_OCTAVE = 8
+NORMS: Reals = 0.52 * 2.0 ** (np.arange(15 * STEPS_PER_OCTAVE + 2) / STEPS_PER_OCTAVE)
+EDGES = NORMS[:-1]
+_ALLOWANCES: Reals = 0.52 * 2.0 ** (np.arange(16 * 12) / 12)
+
+# An octave of bins counts as seen from so many standard deviations of its noise on.
+_SEEN = 6.0
+# Beyond what is seen, counts fall like a power of the norm: the powers that are weighed, and what
+# is expected of them beforehand.
+_POWERS: Reals = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0])
+_USUAL_POWER, _POWER_SPREAD = 5.0, 0.5
+_OCTAVES_FITTED, _OCTAVES_BEYOND = 5, 4
+# How far off forecasts are, as a factor, and how likely that is, from a slot on.
+_DOUBTS: dict[int, tuple[tuple[float, float], ...]] = {
+    1: ((0.7, 0.3), (1.0, 0.4), (1.6, 0.3)),
+    2: ((0.8, 0.25), (1.0, 0.45), (1.35, 0.3)),
+    4: ((0.9, 0.25), (1.0, 0.5), (1.2, 0.25)),
+    8: ((1.0, 0.75), (1.1, 0.25)),
+    16: ((1.0, 0.75), (1.05, 0.25)),
+}
+# Somebody with the public guess of conversions fits, more or less, whatever histograms show.
+HEAVY_USER = 30
+_SPREAD_OUT, _LOYAL = 0.35, 1.5
+# What is added back is wrong by this part of it; and what is cut is worse than it seems.
+_ALLOCATION, _FEAR = 0.35, 1.3
+# Of somebody who is paced not everything above the allowance is lost, but more than without.
+_LOST_BY_PACE = 0.6
+
+
+@dataclass(frozen=True)
+class Look:
+    """A noisy histogram of people by expected norm, with the standard deviation of its noise."""
+
+    slot: int
+    counts: tuple[int, ...]
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Norms and how many people have them, with the weight of this guess among others."""
+
+    weight: float
+    norms: Reals
+    counts: Reals
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A view as allowances see it: how many columns, their share of what a conversion costs, and
+    the variance of an estimate beside that of a row of their own."""
+
+    columns: int
+    stride: int
+    share: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was released so far: totals by cell, and how coarsely each is measured."""
+
+    totals: Reals
+    coarseness: Reals
+
+    @property
+    def shares(self) -> Reals | None:
+        positive = np.maximum(self.totals, 0)
+        return positive / positive.sum() if positive.any() else None
+
+    @property
+    def mean_coarseness(self) -> float:
+        """Of what people do, rather than of cells."""
+        if self.shares is None:
+            return 1.0
+        return float(1 / np.sqrt((self.shares / self.coarseness**2).sum()))
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Chooses allowances. `noise` is the weighted sum of variances of answers for one column under
+    an allowance of one conversion; `spans` is sum_j weight_j^2 (share of the slots that query j
+    covers)^2; `met_again` what two conversions cost that meet; `kept_share` the part of budgets
+    that is for cells; `heavy_user` is the public guess of conversions."""
+
+    cells: int
+    views: tuple[Sums, ...]
+    noise: float
+    spans: float
+    met_again: float
+    cuts: tuple[Column, ...]
+    kept_share: float
+    heavy_user: int
+
+    def least(self, standing: Standing) -> float:
+        """The allowance whatever is seen."""
+        spread_out = _SPREAD_OUT * self.heavy_user
+        loyal = _LOYAL * self.met_again * self.heavy_user**2 / self.cells
+        return float(np.sqrt(spread_out + loyal)) / standing.mean_coarseness
+
+    def fitting(self, conversions: float) -> float:
+        """The norm of somebody with so many conversions, spread over cells."""
+        return norm_of(conversions, self.met_again / self.cells)
+
+    def choose(self, looks: Sequence[Look], standing: Standing) -> float:
+        """From looks with the same sizes of cells, of which the newest and those not older than
+        half of its slot count together."""
+        newest, least = looks[-1], self.least(standing)
+        pooled = [look for look in looks if look.slot >= max(newest.slot / 2, 4)] or [newest]
+        precisions = np.array([1 / look.deviation**2 for look in pooled])
+        counts = np.average([look.counts for look in pooled], axis=0, weights=precisions)
+        crowds = crowds_of(counts, float(1 / np.sqrt(precisions.sum())))
+        if not crowds:
+            return max(least, float(_ALLOWANCES[0]))
+        expected = self._expected_error(crowds, newest.slot, standing)
+        return max(least, float(_ALLOWANCES[np.argmin(expected)]))
+
+    def _expected_error(self, crowds: list[Crowd], slot: int, standing: Standing) -> Reals:
+        """By allowance: noise, and what is cut and not added back in the right place."""
+        widened = standing.mean_coarseness**2
+        met_again = self.met_again * self._concentration(standing, 1.0)
+        kept = conversions_of(_ALLOWANCES, met_again) * widened
+        wrong: Reals = np.zeros_like(_ALLOWANCES)
+        counted: Reals = np.zeros_like(_ALLOWANCES)
+        doubts = _DOUBTS[max(known for known in _DOUBTS if known <= slot)]
+        for crowd in crowds:
+            for factor, chance in doubts:
+                finally_ = conversions_of(crowd.norms * factor, met_again) * widened
+                cut = np.maximum(finally_[None, :] - kept[:, None], 0)
+                part = cut / np.maximum(finally_[None, :], 1e-9)
+                cut = cut * (_LOST_BY_PACE + (1 - _LOST_BY_PACE) * part)
+                lost, found = self._not_added_back(cut, crowd.counts, standing)
+                wrong += crowd.weight * chance * lost
+                counted += crowd.weight * chance * found
+        felt = self._felt(standing)
+        rough = sum(view.share / (view.columns * view.variance) for view in self.views)
+        bias = self.spans * (felt * _FEAR * wrong**2 + rough * counted)
+        return np.asarray(bias + self.noise * _ALLOWANCES**2)
+
+    def _not_added_back(self, cut: Reals, people: Reals, standing: Standing) -> tuple[Reals, Reals]:
+        """Of what is cut by allowance and norm: what stays wrong, and what is counted."""
+        wrong: Reals = np.zeros(len(cut))
+        counted: Reals = np.zeros(len(cut))
+        crowding = self._concentration(standing, 0.5)
+        for column in self.cuts:
+            ratio = column.ratio * standing.mean_coarseness
+            most = conversions_of(_ALLOWANCES * ratio, self.met_again)
+            found = np.minimum(cut, most[:, None])
+            cut = cut - found
+            harm = ratio**2 / column.share * crowding / (self.cells / self.kept_share)
+            doubt = np.sqrt(_ALLOCATION**2 + (1 - _ALLOCATION**2) * harm / (1 + harm))
+            wrong += doubt * (found @ people)
+            counted += found @ people
+        return wrong + cut @ people, counted
+
+    def _felt(self, standing: Standing) -> float:
+        """How much one conversion that is missing moves estimates beside their noise, squared."""
+        return sum(
+            view.share * self._in_view(view, standing, 0.5) / (view.columns * view.variance)
+            for view in self.views
+        )
+
+    def _concentration(self, standing: Standing, power: float) -> float:
+        return sum(view.share * self._in_view(view, standing, power) for view in self.views)
+
+    def _in_view(self, view: Sums, standing: Standing, power: float) -> float:
+        """The sum of squared shares of a view's columns, of what was released to a power; what is
+        usual before there is any."""
+        if standing.shares is None:
+            return float(view.columns ** (-0.7 if power == 1 else -0.85))
+        of_cells = np.maximum(standing.totals, 1e-3) ** power if power < 1 else standing.shares
+        summed = np.add.reduceat(of_cells, np.arange(0, len(of_cells), view.stride))
+        parts = summed / summed.sum()
+        return max(float((parts**2).sum()), 1 / view.columns)
+
+
+def crowds_of(counts: Reals, deviation: float) -> list[Crowd]:
+    """What a noisy histogram may be of: what is seen, and tails beyond it, each as likely as it
+    fits the noisy bins. Nothing where nothing is seen."""
+    bins = np.array(counts, dtype=np.float64)
+    bins[1] += bins[0]
+    bins = bins[1:]
+    octaves = np.convolve(bins, np.ones(STEPS_PER_OCTAVE), "full")[STEPS_PER_OCTAVE - 1 :]
+    seen = np.flatnonzero(octaves > _SEEN * deviation * np.sqrt(STEPS_PER_OCTAVE))
+    if not seen.size:
+        return []
+    edge = int(seen[-1])
+    fitted = bins[edge : edge + _OCTAVES_FITTED * STEPS_PER_OCTAVE]
+    steps = np.arange(fitted.size) / STEPS_PER_OCTAVE
+    powers, levels, logs = [], [], []
+    for power in _POWERS:
+        shape = 2.0 ** (-power * steps) - 2.0 ** (-power * (steps + 1 / STEPS_PER_OCTAVE))
+        level = max(float(fitted @ shape / (shape @ shape)), deviation)
+        misfit = float(((fitted - level * shape) ** 2).sum()) / (2 * deviation**2)
+        surprise = float(np.log(power / _USUAL_POWER)) / _POWER_SPREAD
+        powers.append(float(power))
+        levels.append(level)
+        logs.append(-misfit - surprise**2 / 2)
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    found = [
+        _crowd(bins[:edge], edge, power, level, float(weight))
+        for power, level, weight in zip(powers, levels, weights, strict=True)
+        if weight >= 0.01
+    ]
+    total = sum(crowd.weight for crowd in found)
+    return [Crowd(crowd.weight / total, crowd.norms, crowd.counts) for crowd in found]
+
+
+# Within a bin, people are taken to be at three norms.
+_WITHIN_BIN: Reals = 2.0 ** (np.array([1, 3, 5]) / (6 * STEPS_PER_OCTAVE))
+
+
+def _crowd(bins: Reals, edge: int, power: float, level: float, weight: float) -> Crowd:
+    """What is seen below an edge, and a tail above it until a third of a person is left."""
+    halves = np.arange(_OCTAVES_BEYOND * STEPS_PER_OCTAVE * 2) / (2 * STEPS_PER_OCTAVE)
+    left = level * 2.0 ** (-power * halves)
+    tail = left * (1 - 2.0 ** (-power / (2 * STEPS_PER_OCTAVE)))
+    beyond = left > 0.3
+    middle = 2.0 ** (1 / (4 * STEPS_PER_OCTAVE))
+    return Crowd(
+        weight,
+        np.r_[
+            np.outer(NORMS[:edge], _WITHIN_BIN).ravel(),
+            NORMS[edge] * middle * 2.0 ** halves[beyond],
+        ],
+        np.r_[np.repeat(np.maximum(bins, 0) / 3, 3), tail[beyond]],
+    )
