@@ -1,6 +1,7 @@
 """From a campaign's sources to the rows that attribution reads.
 
     conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
+                 (placement.py says in which slot each is)
     impressions  user_id, time_us, is_click, publisher_number, touch_order
     publishers   publisher_number, publisher_id, publisher_index
     quarantine   bad rows, with a reason
@@ -12,7 +13,9 @@ They hold good rows of the campaign's advertiser only. Of a user with very many 
 slot, the first `max_conversions` are there. `touch_order` sorts a user's impressions by time and,
 at one instant, by publisher id: it decides every tie, on every engine, and
 `touch_order % publisher_count` is the publisher's number. `publisher_index` is the position in the
-public list; publishers outside it share the last one.
+public list; publishers outside it share the last one. Where slots are held back for late
+impressions, these say when they arrived (`arrived_us`), and conversions by when a touch of theirs
+has to (`settled_us`).
 
 One slot reads what it needs: rows of other times are left where they are, and of impressions those
 of people who convert in the slot are kept. Bad rows are told with the slots that read them.
@@ -26,7 +29,8 @@ from pathlib import Path
 
 from adsbpc.engines import ColumnKind, Engine, Relation, quote_text
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events.moments import Window, slot_number
+from adsbpc.events.moments import Window
+from adsbpc.events.placement import conversions_sql
 from adsbpc.events.schema import (
     CONVERSION_FIELDS,
     EARLIEST_US,
@@ -100,6 +104,7 @@ class EventTables:
     text_users: bool
     conversion_dimensions: tuple[str, ...] = ()
     impression_dimensions: tuple[str, ...] = ()
+    by_arrival: bool = False
 
     def quarantined(self) -> dict[tuple[str, str], int]:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
@@ -150,6 +155,9 @@ def read_events(
     lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
     grid, lookback = spec.grid, spec.attribution.longest_lookback
     starts_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
+    # Conversions that have waited for a touch may be in the slot, too.
+    starts_at = max(starts_at - spec.events.wait, grid.starts_at)
+    by_arrival = spec.events.settle is not None
     first_moment = starts_at - lateness - lookback
 
     def window(reading: SourceReading, first: int) -> Window | None:
@@ -179,10 +187,14 @@ def read_events(
 
     parsed = Relation.of(impressions_checked(impressions, spec, window(impressions, first_moment)))
     checked = _without_repeats(
-        engine, impressions, parsed, _IMPRESSION_COLUMNS + impressions.further_columns,
-        "publisher_id", f"time_us, kind{impressions.further_columns}",
+        engine, impressions, parsed,
+        _IMPRESSION_COLUMNS + (", arrived_us" * by_arrival) + impressions.further_columns,
+        # As with conversions: a repeat must not put off what was released.
+        "publisher_id", "arrived_us, " * by_arrival + f"time_us, kind{impressions.further_columns}",
     )  # fmt: skip
     in_reach = _in_reach(spec, starts_at - lateness, ends_at)
+    if by_arrival:
+        in_reach += f" AND arrived_us < {ends_at + spec.events.held_back}"
     reachable = Relation.of(_good_or_bad(checked, in_reach))
     if slot is not None:
         in_reach += f" AND user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
@@ -197,10 +209,10 @@ def read_events(
         engine,
         engine.table(
             "conversions",
-            _conversions(spec, slots, read_conversions, further),
+            conversions_sql(spec, slots, read_conversions, read_impressions, further),
             row_key="conversion_key",
         ),
-        Relation.of(_impressions(read_impressions, publishers, impressions, order)),
+        Relation.of(_impressions(read_impressions, publishers, impressions, order, by_arrival)),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
         {"impressions": reachable, "conversions": read_conversions},
@@ -208,6 +220,7 @@ def read_events(
         conversions.text_users,
         tuple(conversions.dimensions),
         tuple(impressions.dimensions),
+        by_arrival,
     )
 
 
@@ -226,9 +239,9 @@ def source_files(spec: CampaignSpec) -> set[Path]:
 def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
     events = spec.events
     counts_value = spec.counts_value
-    impression_fields = tuple(
-        f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
-    )
+    left_out = {"kind"} if events.impression_kind else set()
+    left_out |= {"arrived_at"} if events.settle is None else set()
+    impression_fields = tuple(f for f in IMPRESSION_FIELDS if f.name not in left_out)
     # What stands in a column that nothing is counted of does not matter.
     conversion_fields = tuple(f for f in CONVERSION_FIELDS if f.name != "value" or counts_value)
     opened: list[tuple[Relation, Source, dict[str, MappedField], dict[str, tuple[str, ...]]]] = []
@@ -272,9 +285,10 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
 
 def _offsets(spec: CampaignSpec) -> tuple[ZoneOffset, ...]:
     """Of the whole campaign, whichever slot is read."""
-    lookback = spec.events.max_lateness + spec.attribution.longest_lookback
-    zone = spec.events.timezone or spec.campaign.timezone
-    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at)
+    events = spec.events
+    lookback = events.max_lateness + events.wait + spec.attribution.longest_lookback
+    zone = events.timezone or spec.campaign.timezone
+    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at + events.held_back)
 
 
 def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where: str) -> None:
@@ -360,7 +374,10 @@ def _touch_order(window: Window, publisher_count: int) -> str:
     return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
 
 
-def _impressions(read: Relation, publishers: Relation, reading: SourceReading, order: str) -> str:
+def _impressions(
+    read: Relation, publishers: Relation, reading: SourceReading, order: str, by_arrival: bool
+) -> str:
+    arrived = ",\n  checked.arrived_us" if by_arrival else ""
     in_place = "".join(f" AND publishers.{name} = checked.{name}" for name in reading.dimensions)
     return f"""
 SELECT
@@ -368,33 +385,7 @@ SELECT
   checked.time_us,
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
-  {order} AS touch_order
+  {order} AS touch_order{arrived}
 FROM {read} AS checked
 JOIN {publishers} AS publishers ON publishers.publisher_id = checked.publisher_id{in_place}
 WHERE checked.reason IS NULL"""
-
-
-def _conversions(spec: CampaignSpec, slots: range, read: Relation, further: str) -> str:
-    return f"""
-WITH placed AS (
-  SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
-  FROM {read} AS checked WHERE reason IS NULL
-),
-numbered AS (
-  SELECT placed.*, row_number() OVER (
-      PARTITION BY user_id, slot
-      ORDER BY time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -1){further}
-    ) AS conversion_number
-  FROM placed WHERE slot >= {slots.start} AND slot < {slots.stop}
-)
-SELECT
-  user_id,
-  CAST(conversion_number AS BIGINT) AS conversion_number,
-  coalesce(event_id, CAST(slot AS STRING) || '#' || CAST(conversion_number AS STRING))
-    AS conversion_id,
-  CAST(slot AS INT) AS slot,
-  time_us,
-  value{further}
-FROM numbered
-WHERE conversion_number
-  <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""

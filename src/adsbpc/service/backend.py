@@ -133,7 +133,9 @@ def open_backend(
         throttle=Throttle(real),
         files=files,
         body_room=BodyRoom(settings.ingest),
-        intake=Intake(store, files, clock, settings.ingest.waiting_batches),
+        intake=Intake(
+            store, files, clock, settings.ingest.waiting_batches, settings.scheduler.late_after
+        ),
         counts=Counts(store, clock),
         campaigns=book,
         publication=publication,

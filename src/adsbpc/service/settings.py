@@ -71,10 +71,14 @@ class IngestSection(Section):
 
 
 class SchedulerSection(Section):
-    """A slot is released `grace` after it is over: by then everything that arrived is stored. It
-    is visible `publish_after` its end, or at a multiple of that if it was not done by then."""
+    """A slot is over when it was held back for late impressions, and is released `grace` after
+    that: by then everything that arrived is stored. It is visible `publish_after` it was over, or
+    at a multiple of that if it was not done by then. `settle` and `wait` are those of campaigns
+    that say nothing of them: enough for senders that push once an hour."""
 
     enabled: bool = True
+    settle: Duration = parse_duration("90m")
+    wait: Duration = parse_duration("2d")
     grace: Period = parse_duration("5m")
     every: Period = parse_duration("10s")
     publish_after: Period = Field(default="15m", validate_default=True)
@@ -89,6 +93,11 @@ class SchedulerSection(Section):
                 "in between. Give the longest time that a release takes, and some more"
             )
         return publish_after
+
+    @property
+    def late_after(self) -> int:
+        """How much later than it happens an impression may arrive without missing a release."""
+        return self.settle + self.wait
 
 
 class NamedEngineSection(EngineSection):

@@ -92,7 +92,7 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     wait = backend.publication.publish_after_us
     each = span(wait / MICROSECONDS_PER_SECOND)
     if backend.publication.due_slot(registered) > visible:
-        due = grid.boundaries[visible + 1] + wait
+        due = registered.spec.settled_at(visible + 1) + wait
         late = span((now - due) / MICROSECONDS_PER_SECOND)
         return Progress(
             "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
@@ -100,7 +100,8 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     # With the zone: readers may be anywhere.
     ends = timeline.moment(visible + 1)
     when = f"{ends.day} {ends:%B, %H:%M} {ends.tzname()}"
-    soon = f"{slot} is over on {when} and is published {each} later."
+    later = span((wait + registered.spec.events.held_back) / MICROSECONDS_PER_SECOND)
+    soon = f"{slot} is over on {when} and is published {later} later."
     if now < grid.starts_at:
         return Progress("Not begun", "calm", soon)
     return Progress("Running" if visible else "Collecting", "good", soon)

@@ -21,11 +21,17 @@ from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import SentForm, page
-from adsbpc.service.ingest.batches import HourlyCount
+from adsbpc.service.ingest.batches import AFTER_RELEASE, HourlyCount
 from adsbpc.service.releases.campaigns import Registered
 
 HOURS = 48
 _COLOURS = {"accepted": "series-1", "duplicate": "series-other", "quarantined": "series-6"}
+_KINDS = {
+    "": "batches",
+    "accepted": "accepted",
+    "duplicate": "duplicate",
+    AFTER_RELEASE: "after_release",
+}
 
 
 def arrivals_of(counted: Sequence[HourlyCount], now_us: int) -> SimpleNamespace:
@@ -35,9 +41,9 @@ def arrivals_of(counted: Sequence[HourlyCount], now_us: int) -> SimpleNamespace:
     hours = Counter[tuple[int, str]]()
     senders = defaultdict[tuple[str, str], Counter[str]](Counter)
     for each in counted:
-        kind = each.verdict if each.verdict in ("accepted", "duplicate") else "quarantined"
-        senders[each.owner, each.source][kind if each.verdict else "batches"] += each.number
-        if not each.verdict:
+        kind = _KINDS.get(each.verdict, "quarantined")
+        senders[each.owner, each.source][kind] += each.number
+        if kind not in _COLOURS:
             continue
         kinds[kind] += each.number
         hours[each.hour_us, kind] += each.number
@@ -49,7 +55,7 @@ def arrivals_of(counted: Sequence[HourlyCount], now_us: int) -> SimpleNamespace:
             SimpleNamespace(
                 owner=owner,
                 source=source,
-                **{kind: numbers[kind] for kind in ("batches", *_COLOURS)},
+                **{kind: numbers[kind] for kind in ("batches", *_COLOURS, "after_release")},
             )
             for (owner, source), numbers in sorted(senders.items())
         ],

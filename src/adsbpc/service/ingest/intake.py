@@ -45,10 +45,14 @@ _AGAIN_SECONDS = "1"
 
 
 class Intake:
-    """`waiting` batches may wait, others are sent away."""
+    """`waiting` batches may wait, others are sent away. Impressions that come `late_after_us` are
+    counted apart."""
 
-    def __init__(self, store: Database, files: EventFiles, clock: Clock, waiting: int) -> None:
+    def __init__(
+        self, store: Database, files: EventFiles, clock: Clock, waiting: int, late_after_us: int
+    ) -> None:
         self._store, self._files, self._clock, self._limit = store, files, clock, waiting
+        self._late_after_us = late_after_us
         self._closed_until_us = 0
         self._inside: Counter[str] = Counter()
         # How many bodies are unpacked and checked at once.
@@ -178,7 +182,7 @@ class Intake:
         moment_us = max(now_us(self._clock), self._closed_until_us)
         # Written without the lock, so that other servers can store meanwhile.
         used, marker = self._event_ids.held(senders), self._event_ids.marker
-        plan = StoragePlan(batches, moment_us, used, marker)
+        plan = StoragePlan(batches, moment_us, used, marker, moment_us - self._late_after_us)
         written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
@@ -205,7 +209,8 @@ class Intake:
             if not fresh:
                 return before
             used = self._event_ids.follow(connection, senders)
-            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker)
+            late_before_us = moment_us - self._late_after_us
+            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker, late_before_us)
             written = self._written(plan)
             if not plan.record(connection, used):
                 raise ServiceError("a batch was stored by somebody who did not hold the lock")

@@ -41,7 +41,9 @@ from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
 _SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
-_SERVERS_OWN = ("events", "engine", "ledger")
+_SERVERS_OWN = ("engine", "ledger")
+# What a campaign may say of events: how long it waits for late ones.
+_OF_EVENTS = {"settle", "wait"}
 # Pushed events have no further columns, and nobody pushes spend: better refused than left out.
 _OF_FILES = ("measure", "dimensions", "spend")
 # Keys that would make the server read a file that somebody names.
@@ -97,7 +99,7 @@ class CampaignBook:
     def create(self, content: dict[str, Any], by: Principal) -> Registered:
         """Register a campaign, or raise SpecError with everything that is wrong with it."""
         campaign_id = uuid4().hex
-        spec = self.spec(content)
+        spec = self.spec(self._with_waiting(content))
         first_end = spec.grid.boundaries[1]
         if first_end <= now_us(self._clock) and not self._has_started(spec):
             raise SpecError(
@@ -124,6 +126,18 @@ class CampaignBook:
         }
         self._insert(row, spec)
         return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
+
+    def _with_waiting(self, content: dict[str, Any]) -> dict[str, Any]:
+        """With how long it waits for late impressions, if it does not say: as it started with, or
+        as the settings have it."""
+        if "events" in content:
+            return content
+        spec = self.spec(content)
+        events = self._settings.scheduler.model_dump(mode="json", include=_OF_EVENTS)
+        if self._has_started(spec):
+            record = self.ledger.campaign(spec.campaign.scope, spec.campaign.name)
+            events = {} if record is None else record.promise.get("events", {})
+        return {**content, "events": events}
 
     def _first_day(self, spec: CampaignSpec) -> date:
         """The first whose first slot is not over."""
@@ -176,6 +190,7 @@ class CampaignBook:
                 "impressions": "impressions.files",
                 "conversions": "conversions.files",
                 "engine": engine.name,
+                **content.get("events", {}),
             },
             "engine": {"options": engine.options},
         }
@@ -241,7 +256,7 @@ class CampaignBook:
     @contextmanager
     def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
         """The campaign with all events that arrived up to the end of a slot, and none to come."""
-        close_arrivals(self._store, registered.spec.grid.boundaries[slot])
+        close_arrivals(self._store, registered.spec.settled_at(slot))
         directory = self._settings.data / "campaigns" / registered.campaign_id
         directory.mkdir(exist_ok=True, mode=0o700)
         # Lists of its own for each attempt: others may be at work on the same slot.
@@ -255,7 +270,7 @@ class CampaignBook:
 
     def due(self, registered: Registered, after_us: int) -> int:
         """The last slot that is over for so long."""
-        ended = registered.spec.grid.last_ended(now_us(self._clock) - after_us)
+        ended = registered.spec.last_over(now_us(self._clock) - after_us)
         return min(ended, self.slots(registered))
 
     def slots(self, registered: Registered) -> int:
@@ -284,6 +299,12 @@ def _check_keys(content: dict[str, Any]) -> None:
                 f"{_WHERE}: [{section}] is the server's to say. Remove it: events come by "
                 "POST /v1/impressions and /v1/conversions"
             )
+    events = content.get("events", {})
+    if not isinstance(events, dict) or not events.keys() <= _OF_EVENTS:
+        raise SpecError(
+            f"{_WHERE}: of [events] a campaign says settle and wait, and the rest is the server's. "
+            "Remove it: events come by POST /v1/impressions and /v1/conversions"
+        )
     for section in _OF_FILES:
         if section in content:
             raise SpecError(
@@ -334,6 +355,8 @@ def _completed(content: dict[str, Any]) -> dict[str, Any]:
 def content_of(spec: CampaignSpec) -> dict[str, Any]:
     """What was understood of a campaign, which reads the same for ever."""
     content = spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
+    if spec.events.settle is not None:
+        content["events"] = spec.events.model_dump(mode="json", include=_OF_EVENTS)
     return content if spec.privacy is None else content | {"privacy": stored_privacy(spec.privacy)}
 
 

@@ -270,7 +270,7 @@ class Scheduler:
             due, released = self._due(registered), self._book.last_slot(registered)
             lag = 0
             if due > released:
-                ended = registered.spec.grid.boundaries[released + 1]
+                ended = registered.spec.settled_at(released + 1)
                 lag = (now - ended - self._settings.grace) // MICROSECONDS_PER_SECOND
             found.append(
                 Standing(
