@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "which rows are good, and whose slot they are in": (
         "events/schema.py", "events/validation.py", "events/tables.py", "events/moments.py",
-        "events/holdout.py",
+        "events/placement.py", "events/holdout.py",
     ),
     "a user's credits follow from that user": (
         "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",

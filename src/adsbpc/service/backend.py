@@ -28,6 +28,7 @@ from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
+from adsbpc.service.releases.lifecycle import Lifecycle
 from adsbpc.service.releases.publication import Publication, Watch
 from adsbpc.service.releases.scheduler import Scheduler
 from adsbpc.service.settings import Settings
@@ -55,6 +56,7 @@ class Backend:
     campaigns: CampaignBook
     publication: Publication
     scheduler: Scheduler
+    lifecycle: Lifecycle
     watch: Watch
     metrics: Metrics
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -140,6 +142,7 @@ def open_backend(
         campaigns=book,
         publication=publication,
         scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
+        lifecycle=Lifecycle(store, book, clock),
         watch=Watch(publication),
         metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
     )

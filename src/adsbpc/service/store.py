@@ -41,7 +41,7 @@ from adsbpc.ledger.database import Database, DatabaseSchema
 SERVICE = DatabaseSchema(
     noun="service database",
     key="[service] database",
-    versions=("0001", "0002"),
+    versions=("0001", "0002", "0003"),
     version_table="adsbpc_service_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=ServiceError,
@@ -140,6 +140,8 @@ campaigns = Table(
     Column("lease_holder", String(32), nullable=False),
     Column("lease_until_us", BigInteger, nullable=False),
     Column("problem", Text, nullable=False),
+    # Since when nothing is released of it.
+    Column("paused_us", BigInteger),
     UniqueConstraint("scope", "name", name="adsbpc_campaigns_once"),
 )
 

@@ -40,6 +40,9 @@ class Action(StrEnum):
     READ_CAMPAIGN = "read campaign"
     READ_RELEASES = "read releases"
     RELEASE = "release"
+    WITHDRAW = "withdraw campaign"
+    PAUSE = "pause or resume campaign"
+    CLOSE = "close campaign"
     VERIFY = "verify"
     MANAGE_KEYS = "manage keys"
     OPERATE = "operate"
@@ -47,7 +50,12 @@ class Action(StrEnum):
 
 
 _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_RELEASES})
-_RUNNING = frozenset({Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY})
+_RUNNING = frozenset(
+    {
+        Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY,
+        Action.WITHDRAW, Action.PAUSE, Action.CLOSE,
+    }
+)  # fmt: skip
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},

@@ -28,6 +28,7 @@ from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import page, span
+from adsbpc.service.dashboard.steering import steering_of
 from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
@@ -88,6 +89,11 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     timeline, now = Timeline(grid), now_us(backend.clock)
     if visible >= slots:
         return Progress("Complete", "done", "")
+    condition = backend.campaigns.state(registered)
+    if condition == "closed" and visible >= backend.publication.last_slot(registered):
+        return Progress("Closed", "done", "")
+    if condition == "paused":
+        return Progress("Paused", "calm", "Nothing new is published until it is resumed.")
     slot = f"{timeline.word.capitalize()} {visible + 1}"
     wait = backend.publication.publish_after_us
     each = span(wait / MICROSECONDS_PER_SECOND)
@@ -252,7 +258,8 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "problem": registered.problem if may_operate else "",
         "state": state,
         "released": released,
-        "is_over": released >= registered.spec.campaign.slots,
+        "is_over": released >= backend.publication.last_slot(registered),
+        "steering": steering_of(backend, principal, registered),
     }
     if body is None:
         visible = backend.publication.visible(registered)

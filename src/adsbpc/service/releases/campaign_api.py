@@ -22,7 +22,7 @@ from adsbpc.service.auth.access import Caller, backend_of, bearer, campaign_for,
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, schemas_of
 from adsbpc.service.http.problems import Problem, phrase, problems
-from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.campaigns import Registered, State
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
@@ -35,7 +35,6 @@ _MOST_DOTS = 500
 # They name files.
 _REFUSED_KEYS = {
     "FitSection": ("holdout", "previous", "parameters"),
-    "PersonalBudgetSection": ("previous",),
     "WorkloadSection": ("matrix",),
 }
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
@@ -97,6 +96,7 @@ class CampaignSummary(BaseModel):
     created_at: datetime
     released: int
     due: int
+    state: State
 
 
 class CampaignList(BaseModel):
@@ -243,6 +243,7 @@ def _summary(request: Request, registered: Registered) -> dict[str, Any]:
         "created_at": to_moment(registered.created_us),
         "released": backend.publication.visible_slot(registered),
         "due": backend.publication.due_slot(registered),
+        "state": backend.campaigns.state(registered),
     }
 
 
