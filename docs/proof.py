@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
         "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
-        "campaign/promise.py", "campaign/overview.py",
+        "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py",
     ),
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",

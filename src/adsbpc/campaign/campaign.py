@@ -326,7 +326,9 @@ class Campaign:
             found = ledger.verify(self.spec.campaign.scope)
             if found.problem is None:
                 published.verify()
-                steps = ledger.steps(*self._key)
+                record = ledger.campaign(*self._key)
+                erased = record is not None and record.erased
+                steps = [] if erased else ledger.steps(*self._key)
                 problems = [each.problem(steps) for each in BookFolder.all_of(self.spec)]
                 found = replace(found, problem=next(filter(None, problems), None))
         except LedgerError as error:

@@ -351,6 +351,7 @@ def attribute(
 
 app.command("serve")(service_commands.serve)
 app.command("move")(service_commands.move)
+app.command("forget")(service_commands.forget)
 
 
 def _start_quickly() -> None:

@@ -56,6 +56,26 @@ def move(
     run(to, config, as_json)
 
 
+def forget(
+    user: Annotated[str, typer.Argument(metavar="USER", help="The user id, as events have it.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A campaign file; without one, the service."),
+    ] = None,
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a person: events, and books of campaigns that are over.
+
+    In the service the person's rows are removed from all event files. Books of campaigns that are
+    over are erased if they name the person; in open campaigns the account stays until they are
+    over, which the service then does by itself. What was released stays, and no budget is returned.
+    """
+    from adsbpc.cli.forget import run
+
+    run(user, file, config, as_json)
+
+
 @keys.command()
 def create(
     role: Annotated[str, typer.Option(help="operator, publisher, advertiser or reader.")],

@@ -30,6 +30,7 @@ from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
 from adsbpc.service.releases.lifecycle import Lifecycle
 from adsbpc.service.releases.publication import Publication, Watch
+from adsbpc.service.releases.retention import Retention
 from adsbpc.service.releases.scheduler import Scheduler
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
@@ -57,6 +58,7 @@ class Backend:
     publication: Publication
     scheduler: Scheduler
     lifecycle: Lifecycle
+    retention: Retention
     watch: Watch
     metrics: Metrics
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -93,6 +95,7 @@ class Backend:
                     while compact(self.files, self.store, source) and not self._stopping.is_set():
                         pass
                 self.files.sweep()
+                self.retention.apply()
                 forget_batches(self.store, now_us(self.clock))
                 tidy_event_ids(self.store, now_us(self.clock))
             # Whatever it was, events are where they were, and the next time may go well.
@@ -143,6 +146,7 @@ def open_backend(
         publication=publication,
         scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
         lifecycle=Lifecycle(store, book, clock),
+        retention=Retention(store, book, files, clock, settings.retention.events),
         watch=Watch(publication),
         metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
     )

@@ -100,6 +100,13 @@ class SchedulerSection(Section):
         return self.settle + self.wait
 
 
+class RetentionSection(Section):
+    """How long events are kept, and books of campaigns that are over; for ever if left out. What a
+    campaign may still need is kept for as long as that."""
+
+    events: Period | None = None
+
+
 class NamedEngineSection(EngineSection):
     name: Literal["duckdb", "spark"] = "duckdb"
 
@@ -111,6 +118,7 @@ class Settings(Section):
     ledger: SharedLedgerSection = SharedLedgerSection()
     ingest: IngestSection = IngestSection()
     scheduler: SchedulerSection = SchedulerSection()
+    retention: RetentionSection = RetentionSection()
     engine: NamedEngineSection = NamedEngineSection()
     directory: Path = Field(default=Path(), exclude=True)
 

@@ -9,6 +9,7 @@
     adsbpc_arrivals    up to when nothing is stored as arrived any more
     adsbpc_campaigns   what is measured, and which server releases it now
     adsbpc_published   from when on each released slot is visible
+    adsbpc_forgotten   who is to be forgotten, until nothing of them is left
     adsbpc_counts      rows by hour, sender and verdict: for the operator, never published
 
 Moments are microseconds since 1970 in UTC.
@@ -143,6 +144,13 @@ campaigns = Table(
     # Since when nothing is released of it.
     Column("paused_us", BigInteger),
     UniqueConstraint("scope", "name", name="adsbpc_campaigns_once"),
+)
+
+forgotten = Table(
+    "adsbpc_forgotten",
+    metadata,
+    Column("user_id", String(200), primary_key=True),
+    Column("asked_us", BigInteger, nullable=False),
 )
 
 published = Table(
