@@ -24,7 +24,7 @@ from tests.service.pushed import batch, files_in, numbered
 ROWS = 5
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 # pyarrow imports pandas at its first use, where it is installed.
-_CONTEXT.set_forkserver_preload([__name__, "pandas"])
+_CONTEXT.set_forkserver_preload([__name__, "pandas", "tests.service.keeping"])
 
 
 @contextmanager
