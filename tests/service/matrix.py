@@ -98,6 +98,7 @@ EVERYBODY = {**READERS, "publisher": 200}
 TABLE = {
     ("POST", "/v1/impressions"): push("publisher"),
     ("POST", "/v1/conversions"): push("advertiser"),
+    ("GET", "/v1/deliveries"): Call({"publisher": 200, "advertiser": 200}),
     ("POST", "/v1/plan"): Call(OPERATOR, new_content),
     ("GET", "/v1/campaigns"): Call(READERS),
     ("POST", "/v1/campaigns"): Call({"operator": 201}, new_content),

@@ -145,6 +145,10 @@ class Client:
         """What a campaign would promise, and its errors to expect."""
         return self._post("/v1/plan", content)
 
+    def deliveries(self, hours: int = 48) -> dict[str, Any]:
+        """What was sent with keys of this role and subject, and what became of it."""
+        return self._get("/v1/deliveries", hours=hours)
+
     def create_campaign(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """From the keys of a campaign file, without [engine] and [ledger]."""
         return self._post("/v1/campaigns", content)

@@ -13,7 +13,7 @@ from adsbpc.service.auth.audit import AuditLog
 from adsbpc.service.auth.keys import KeyRing
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
-from adsbpc.service.data_folder import enter, is_full
+from adsbpc.service.data_folder import Disk, disk_of, enter
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
 from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
@@ -84,8 +84,11 @@ class Backend:
 
     def has_full_disk(self) -> bool:
         """Whether there is too little room to go on: where files are, or either database."""
+        return any(disk.is_full for disk in self.disks())
+
+    def disks(self) -> list[Disk]:
         least = self.settings.service.least_free_bytes
-        return any(is_full(folder, least) for folder in self.written_folders)
+        return [disk_of(folder, least) for folder in sorted(self.written_folders)]
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""

@@ -34,6 +34,7 @@ class Principal:
 class Action(StrEnum):
     PUSH_IMPRESSIONS = "push impressions"
     PUSH_CONVERSIONS = "push conversions"
+    READ_DELIVERIES = "read own deliveries"
     LIST_CAMPAIGNS = "list campaigns"
     CREATE_CAMPAIGN = "create campaign"
     PLAN = "plan"
@@ -50,6 +51,7 @@ class Action(StrEnum):
 
 
 _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_RELEASES})
+_SENDING = frozenset({Action.READ_DELIVERIES, Action.WHO_AM_I})
 _RUNNING = frozenset(
     {
         Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY,
@@ -59,8 +61,8 @@ _RUNNING = frozenset(
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
-    Role.PUBLISHER: frozenset({Action.PUSH_IMPRESSIONS, Action.WHO_AM_I}),
-    Role.ADVERTISER: _READING | {Action.PUSH_CONVERSIONS, Action.WHO_AM_I},
+    Role.PUBLISHER: _SENDING | {Action.PUSH_IMPRESSIONS},
+    Role.ADVERTISER: _READING | _SENDING | {Action.PUSH_CONVERSIONS},
     Role.READER: _READING | {Action.WHO_AM_I},
 }
 

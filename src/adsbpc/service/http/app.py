@@ -26,7 +26,15 @@ from adsbpc.errors import (
 from adsbpc.service.auth import api as key_api
 from adsbpc.service.auth.access import SignInNeeded, address_of, request_id_of
 from adsbpc.service.backend import Backend
-from adsbpc.service.dashboard import assets, campaigns, keys, new_campaign, reference, steering
+from adsbpc.service.dashboard import (
+    assets,
+    campaigns,
+    deliveries,
+    keys,
+    new_campaign,
+    reference,
+    steering,
+)
 from adsbpc.service.dashboard import operations as operations_page
 from adsbpc.service.dashboard.keys import to_sign_in
 from adsbpc.service.dashboard.pages import error_page
@@ -51,7 +59,7 @@ _CONFLICT = (BudgetError, ReleaseError, TermsError)
 _SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
 _API = (event_api, campaign_api, lifecycle_api, release_api, key_api, operations)
 # A new campaign before the page of one, whose path would take "new" for an id.
-PAGES = (new_campaign, campaigns, steering, keys, operations_page, reference, assets)
+PAGES = (new_campaign, campaigns, steering, deliveries, keys, operations_page, reference, assets)
 
 
 def create_app(backend: Backend) -> FastAPI:

@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ _ADD: Final = inserts(
 )
 
 
+MOST_ADVERTISERS: Final = 20
 # Accepted rows that came when conversions before them may have been released.
 AFTER_RELEASE: Final = "after release"
 
@@ -51,6 +53,19 @@ class HourlyCount:
     owner: str
     verdict: str
     number: int
+
+    @property
+    def kind(self) -> str:
+        """Which of a few kinds a verdict is of: every reason is one of quarantine."""
+        return _KINDS.get(self.verdict, "quarantined")
+
+
+_KINDS: Final = {
+    "": "batches",
+    "accepted": "accepted",
+    "duplicate": "duplicate",
+    AFTER_RELEASE: "after_release",
+}
 
 
 class Counts:
@@ -141,6 +156,13 @@ class Answer(BaseModel):
         description="Accepted impressions that arrived so long after they happened that "
         "conversions they led to may have been released without them.",
     )
+    last_event: datetime | None = Field(
+        default=None, description="The newest moment of an accepted row."
+    )
+    advertisers: dict[str, int] = Field(
+        default={},
+        description=f"Accepted impressions by advertiser, of the {MOST_ADVERTISERS} with most.",
+    )
     repeated: bool = Field(
         default=False, description="The batch was stored before: this is the answer it got then."
     )
@@ -201,6 +223,8 @@ class StoragePlan:
             quarantined=len(checked.quarantined),
             verdicts=verdicts,
             after_release=self._late(batch.source, table),
+            last_event=pc.max(table["timestamp"]).as_py(),
+            advertisers=_by_advertiser(table) if batch.source == "impressions" else {},
         )
         self.settled[batch.id] = Settled(batch.body_hash, answer)
         self._count(batch, answer)
@@ -269,6 +293,15 @@ class StoragePlan:
         return self._verdicts.used
 
 
+def _by_advertiser(table: pa.Table) -> dict[str, int]:
+    counted = {
+        each["values"]: each["counts"]
+        for each in pc.value_counts(table["advertiser_id"]).to_pylist()
+    }
+    most = sorted(counted, key=lambda name: (-counted[name], name))[:MOST_ADVERTISERS]
+    return {name: counted[name] for name in most}
+
+
 def settled_before(
     connection: Connection, batches: Collection[Batch], moment_us: int
 ) -> dict[BatchId, Settled]:
@@ -283,7 +316,7 @@ def settled_before(
     )
     return {
         (owner, source, batch_key): Settled(
-            body_hash, _unpacked(answer).model_copy(update={"repeated": True})
+            body_hash, unpacked_answer(answer).model_copy(update={"repeated": True})
         )
         for owner, source, batch_key, body_hash, answer in found
     }
@@ -301,5 +334,5 @@ def _packed(answer: Answer) -> str:
     return b64encode(zlib.compress(answer.model_dump_json().encode(), level=1)).decode()
 
 
-def _unpacked(text: str) -> Answer:
+def unpacked_answer(text: str) -> Answer:
     return Answer.model_validate_json(zlib.decompress(b64decode(text)))
