@@ -65,7 +65,7 @@ def push_for_ever(began: object, location: str, folder: Path, life: int) -> None
     Every fourth one is sent again."""
     store = open_store(location, folder)
     clock = SystemClock()
-    intake = Intake(store, files_in(store, folder, clock), clock, 64, 2**40)
+    intake = Intake(store, files_in(store, folder, clock), clock, 64, 0, 2**40)
     intake.start()
     begun, answered = (
         os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

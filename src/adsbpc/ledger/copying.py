@@ -68,11 +68,8 @@ def copy_ledger(location: str, to: str, directory: Path) -> int:
 
 def _refuse_entries(old: Connection) -> None:
     refusal = "SELECT RAISE(ABORT, 'this ledger was moved to another place')"
-    old.execute(
-        text(
-            f"CREATE TRIGGER IF NOT EXISTS adsbpc_moved BEFORE INSERT ON {entries.name} BEGIN {refusal}; END"
-        )
-    )
+    when = f"BEFORE INSERT ON {entries.name}"
+    old.execute(text(f"CREATE TRIGGER IF NOT EXISTS adsbpc_moved {when} BEGIN {refusal}; END"))
 
 
 def _leave_it(_: Connection) -> None:

@@ -142,7 +142,12 @@ def open_backend(
         files=files,
         body_room=BodyRoom(settings.ingest),
         intake=Intake(
-            store, files, clock, settings.ingest.waiting_batches, settings.scheduler.late_after
+            store,
+            files,
+            clock,
+            settings.ingest.waiting_batches,
+            settings.scheduler.settle,
+            settings.scheduler.wait,
         ),
         counts=Counts(store, clock),
         campaigns=book,

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.operations import AuditFilter
+from adsbpc.service.ingest.event_files import close_arrivals
 from tests.service.clocks import SetClock
 from tests.service.dashboard.stage import START, Stage, Visitor
 from tests.service.running import content, running, settings_in
@@ -44,6 +46,8 @@ def test_misspelt_advertisers_and_late_rows_are_told(tmp_path: Path) -> None:
         other = content(advertiser="Boots-1", scope="b", start="2026-03-06", publishers=["P-2"])
         operator.create_campaign(other)
         publisher = server.client("publisher", "P-1")
+        # Somebody's slot of this day is released.
+        close_arrivals(server.backend.store, now_us(clock))
         late = {"user_id": "u", "kind": "click", "timestamp": START}
         answer = publisher.push_impressions(
             [late | {"advertiser_id": name} for name in ("Shoes-1", "Shoes_1", "Boots-l")], "one"

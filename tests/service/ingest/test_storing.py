@@ -211,7 +211,7 @@ def test_any_batches_are_stored_as_a_plain_loop_would(
     clock = SetClock()
     store = open_store("service.sqlite", folder)
     files = files_in(store, folder, clock)
-    intake = Intake(store, files, clock, 64, 2**40)
+    intake = Intake(store, files, clock, 64, 0, 2**40)
     keys: dict[batches.BatchId, tuple[str, Answer]] = {}
     seen: set[tuple[str, str, str, str]] = set()
     expected: Counter[tuple[str, str, str | None]] = Counter()
