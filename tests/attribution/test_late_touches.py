@@ -74,6 +74,12 @@ def test_any_world_with_late_impressions_on_spark(world: World, tmp_path: Path) 
 def late_crowd(model: dict[str, Any]) -> World:
     impressions, conversions = crowd()
     delayed = [late(each, k * k % 7 * 9 * HOUR) for k, each in enumerate(impressions)]
+    # Whoever has one touch, which comes late, waits for it, whatever others have by then.
+    noon = BEFORE + 80 * HOUR
+    for k in range(8):
+        touch = Impression(f"waits-{k}", "P-1", noon - HOUR, True)
+        delayed.append(late(touch, (20 + 4 * k) * HOUR))
+        conversions.append(Conversion(f"waits-{k}", "c", noon, noon))
     attribution = {**model, "click_lookback": "4d", "view_lookback": "20h", "max_touches": 30}
     events = {"settle": "1h", "wait": "2d"}
     return World(delayed, conversions, attribution=attribution, events=events)

@@ -78,11 +78,13 @@ _SHAPE = (
 @dataclass(frozen=True)
 class SourceCounts:
     """Usable rows of a source, bad ones by reason, and what a timestamp that does not parse looks
-    like, with 9 for every digit and a for every letter."""
+    like, with 9 for every digit and a for every letter. `late` ones are usable, and arrived when
+    conversions right after them had waited in vain."""
 
     usable: int
     bad: Mapping[str, int]
     unreadable_timestamp: str | None
+    late: int = 0
 
     @property
     def broken(self) -> int:
@@ -104,7 +106,12 @@ class EventTables:
     text_users: bool
     conversion_dimensions: tuple[str, ...] = ()
     impression_dimensions: tuple[str, ...] = ()
-    by_arrival: bool = False
+    # How late a touch of a slot that is held back may arrive; None if arrivals do not matter.
+    late_after_us: int | None = None
+
+    @property
+    def by_arrival(self) -> bool:
+        return self.late_after_us is not None
 
     def quarantined(self) -> dict[tuple[str, str], int]:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
@@ -125,17 +132,22 @@ class EventTables:
     def source_counts(self) -> dict[str, SourceCounts]:
         """What was found in each source: one more look at impressions. For the operator, never for
         a report."""
-        return {name: self._counts_of(rows) for name, rows in self.checked.items()}
+        return {name: self._counts_of(name, rows) for name, rows in self.checked.items()}
 
-    def _counts_of(self, rows: Relation) -> SourceCounts:
+    def _counts_of(self, source: str, rows: Relation) -> SourceCounts:
+        is_late = "FALSE"
+        if self.late_after_us is not None and source == "impressions":
+            is_late = f"arrived_us - time_us > {self.late_after_us}"
         found = self.engine.rows(
             "count rows",
-            f"SELECT reason, count(*), max({_SHAPE}) FROM {rows} GROUP BY reason ORDER BY reason",
+            f"SELECT reason, count(*), max({_SHAPE}), count(CASE WHEN {is_late} THEN 1 END)"
+            f" FROM {rows} GROUP BY reason ORDER BY reason",
         )
         return SourceCounts(
-            sum(count for reason, count, _ in found if reason is None),
-            {reason: count for reason, count, _ in found if reason is not None},
-            next((shape for reason, _, shape in found if reason == Reason.BAD_TIMESTAMP), None),
+            sum(count for reason, count, *_ in found if reason is None),
+            {reason: count for reason, count, *_ in found if reason is not None},
+            next((shape for reason, _, shape, _ in found if reason == Reason.BAD_TIMESTAMP), None),
+            sum(late for reason, *_, late in found if reason is None),
         )
 
     def write_quarantine(self, path: Path) -> None:
@@ -220,7 +232,7 @@ def read_events(
         conversions.text_users,
         tuple(conversions.dimensions),
         tuple(impressions.dimensions),
-        by_arrival,
+        spec.events.held_back + spec.events.wait if by_arrival else None,
     )
 
 

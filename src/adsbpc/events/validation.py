@@ -168,14 +168,15 @@ def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
             ("arrived_us < time_us" if arrives else "FALSE", Reason.EARLY_ARRIVAL),
         ]
     )
+    arrived_us = happened_us = reading.utc("timestamp")
     arrival, arrived, arrival_columns = "", "", ""
-    if spec.events.settle is not None:
-        # One that does not say when it arrived did when it happened.
-        utc = reading.utc("timestamp")
-        moment = f"CASE WHEN arrived_at_absent THEN {utc} ELSE {reading.utc('arrived_at')} END"
-        arrival, arrived = f",\n    {moment if arrives else utc} AS arrived_us", ", arrived_us"
     if arrives:
+        # One that does not say when it arrived did when it happened.
+        told = reading.utc("arrived_at")
+        arrived_us = f"CASE WHEN arrived_at_absent THEN {happened_us} ELSE {told} END"
         arrival_columns = f"\n      {reading.moment_columns('arrived_at')},"
+    if spec.events.settle is not None:
+        arrival, arrived = f",\n    {arrived_us} AS arrived_us", ", arrived_us"
     return f"""
 SELECT
   user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text,
@@ -184,7 +185,7 @@ SELECT
 FROM (
   SELECT
     parsed.*,
-    {reading.utc("timestamp")} AS time_us{arrival}
+    {happened_us} AS time_us{arrival}
   FROM (
     SELECT
       {reading.user()} AS user_id,
