@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "which rows are good, and whose slot they are in": (
         "events/schema.py", "events/validation.py", "events/tables.py", "events/impressions.py",
-        "events/moments.py", "events/holdout.py",
+        "events/moments.py", "events/placement.py", "events/holdout.py",
     ),
     "a user's credits follow from that user": (
         "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",
@@ -43,11 +43,13 @@ PARTS: dict[str, tuple[str, ...]] = {
         "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
         "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
-        "campaign/promise.py", "campaign/overview.py",
+        "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py",
     ),
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",
         "service/ingest/batches.py", "service/ingest/intake.py", "service/ingest/event_files.py",
+        "service/ingest/deliveries.py", "service/ingest/removal.py",
+        "service/releases/retention.py", "service/releases/lifecycle.py",
         "service/auth/permissions.py", "service/auth/access.py", "service/http/monitoring.py",
     ),
 }  # fmt: skip

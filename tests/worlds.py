@@ -34,6 +34,7 @@ class World:
     timezone: str = "Europe/Berlin"
     publishers: tuple[str, ...] = ("P-1", "P-2")
     attribution: dict[str, Any] = field(default_factory=dict)
+    events: dict[str, Any] = field(default_factory=dict)
 
     def without(self, user_id: str) -> World:
         return replace(
@@ -61,6 +62,7 @@ class World:
                 "events": {
                     "impressions": "impressions.parquet",
                     "conversions": "conversions.parquet",
+                    **self.events,
                 },
                 "attribution": self.attribution,
                 "directory": directory,
@@ -79,6 +81,9 @@ class World:
                 ),
             }
         )
+        if "settle" in self.events:
+            arrived = pa.array([i.arrived_us for i in self.impressions], _UTC)
+            impressions = impressions.append_column("arrived_at", arrived)
         conversions = pa.table(
             {
                 "user_id": pa.array([c.user_id for c in self.conversions], pa.string()),
@@ -101,6 +106,8 @@ class World:
             journeys_of(spec.attribution),
             plain_model(spec.attribution.model, spec.attribution),
             spec.attribution.max_conversions,
+            spec.events.settle,
+            spec.events.wait,
         )
 
 

@@ -63,3 +63,19 @@ def test_the_copy_is_a_ledger(tmp_path: Path) -> None:
     spec = Campaign.load(file).spec.campaign
     copy = Ledger("copy.sqlite", tmp_path)
     assert copy.releases(spec.scope, spec.name) == [released[0].text]
+
+
+def test_who_opened_the_old_ledger_before_cannot_spend_from_it(tmp_path: Path) -> None:
+    """`release` and `restore` hold no lock of a data folder: the old file itself refuses them."""
+    campaign = Campaign.load(write_campaign(tmp_path, 3))
+    campaign.release(1)
+    ledger = Ledger("ledger.sqlite", tmp_path)
+    spent = ledger.spent(campaign.spec.campaign.scope)
+    copy_ledger("ledger.sqlite", "copy.sqlite", tmp_path)
+    with pytest.raises(LedgerError, match=r"was moved.*Set \[ledger\] location"):
+        campaign.release(2)
+    with pytest.raises(LedgerError, match="was moved"):
+        campaign.close()
+    assert ledger.spent(campaign.spec.campaign.scope) == spent
+    published = [each.name for each in tmp_path.rglob("0002.json")]
+    assert published == []

@@ -8,6 +8,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -38,6 +39,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.limits: dict[str, int] = {}
         self.reserved: dict[tuple[str, str], int] = {}
         self.charged: dict[tuple[str, str], list[int]] = {}
+        self.closed: dict[tuple[str, str], int] = {}
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -68,7 +70,7 @@ class LedgerMachine(RuleBasedStateMachine):
         taken = sum(r for (s, _), r in self.reserved.items() if s == scope)
         holds = known if known is not None else (limit or rho)
         mine = self.reserved.get(name, rho)
-        fits = sum(done) + sum(parts) <= mine
+        fits = sum(done) + sum(parts) <= mine and name not in self.closed
         if not done:
             fits = fits and taken + rho <= holds and (known is None or limit in (None, known))
         release = release_of(slot, *parts, scope=scope, campaign=campaign)
@@ -83,6 +85,22 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.limits.setdefault(scope, holds)
                 self.reserved.setdefault(name, rho)
                 self.charged.setdefault(name, []).append(sum(parts))
+
+    @rule(name=names)
+    def close(self, name: tuple[str, str]) -> None:
+        """Returns what was reserved and not charged, once; what was charged never comes back."""
+        self.count()
+        if name not in self.reserved:
+            with pytest.raises(LedgerError, match="has not started"):
+                self.ledger.close(*name)
+            return
+        returned = self.ledger.close(*name)
+        charged = sum(self.charged[name])
+        if name not in self.closed:
+            assert returned == self.reserved[name] - charged
+            self.closed[name] = returned
+            self.reserved[name] = charged
+        assert returned == self.closed[name]
 
     @rule()
     def open_again(self) -> None:
@@ -108,6 +126,9 @@ class LedgerMachine(RuleBasedStateMachine):
             spent = sum(sum(c) for (s, _), c in self.charged.items() if s == scope)
             assert sums[(scope, "scope")] == limit
             assert sums.get((scope, "charge"), 0) == spent <= limit
+            reserved = sum(r for (s, _), r in self.reserved.items() if s == scope)
+            assert self.ledger.reserved(scope) == reserved <= limit
+            assert spent <= reserved
 
 
 def test_thousands_of_random_operations() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_LATE = ("tests/attribution/test_late_touches.py",)
 _EVENTS = ("tests/events/test_bad_rows.py", "tests/attribution/test_isolation.py")
 _ATTRIBUTION = ("tests/attribution/test_isolation.py", "tests/attribution/test_engines_agree.py")
 _FITS = ("tests/attribution/test_fit_engines.py", "tests/contributions/test_fit_counts.py")
@@ -33,8 +34,17 @@ MUTANTS = (
         '("user_id", sender, "event_id")', '(sender, "event_id")', _EVENTS,
     ),
     Mutant(
-        "conversions numbered across users", "events/tables.py",
+        "conversions numbered across users", "events/placement.py",
         "PARTITION BY user_id, slot", "PARTITION BY slot", _EVENTS,
+    ),
+    Mutant(
+        "waiting for the first touch of anybody", "events/placement.py",
+        "PARTITION BY user_id ORDER BY time_us", "ORDER BY time_us", _LATE,
+    ),
+    Mutant(
+        "late impressions of busy users ranked together", "attribution/journeys.py",
+        "PARTITION BY impressions.user_id, slot, impressions.is_click",
+        "PARTITION BY slot, impressions.is_click", _LATE,
     ),
     Mutant(
         "touches of anybody", "attribution/journeys.py",
@@ -49,20 +59,20 @@ MUTANTS = (
     Mutant(
         "earlier clicks of all busy users", "attribution/journeys.py",
         """    CAST(sum(clicks) OVER (
-      PARTITION BY user_id ORDER BY time_us, is_touch""",
+      PARTITION BY user_id{slot} ORDER BY time_us, is_touch""",
         """    CAST(sum(clicks) OVER (
       ORDER BY time_us, is_touch""", _ATTRIBUTION,
     ),
     Mutant(
         "earlier views of all busy users", "attribution/journeys.py",
         """    CAST(sum(views) OVER (
-      PARTITION BY user_id ORDER BY time_us, is_touch""",
+      PARTITION BY user_id{slot} ORDER BY time_us, is_touch""",
         """    CAST(sum(views) OVER (
       ORDER BY time_us, is_touch""", _ATTRIBUTION,
     ),
     Mutant(
         "blocks of another busy user", "attribution/journeys.py",
-        """    ON busy_impressions.user_id = busy_blocks.user_id
+        """    ON busy_impressions.user_id = busy_blocks.user_id{same_slot}
     AND busy_impressions""",
         """    ON busy_impressions""", _ATTRIBUTION,
     ),

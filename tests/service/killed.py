@@ -24,7 +24,7 @@ from tests.service.pushed import batch, files_in, numbered
 ROWS = 5
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 # pyarrow imports pandas at its first use, where it is installed.
-_CONTEXT.set_forkserver_preload([__name__, "pandas"])
+_CONTEXT.set_forkserver_preload([__name__, "pandas", "tests.service.keeping"])
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def push_for_ever(began: object, location: str, folder: Path, life: int) -> None
     Every fourth one is sent again."""
     store = open_store(location, folder)
     clock = SystemClock()
-    intake = Intake(store, files_in(store, folder, clock), clock, 64)
+    intake = Intake(store, files_in(store, folder, clock), clock, 64, 0, 2**40)
     intake.start()
     begun, answered = (
         os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

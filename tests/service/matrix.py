@@ -61,11 +61,17 @@ class Call:
     headers: Headers = field(default_factory=lambda: {"Content-Type": "application/json"})
     is_open: bool = False
     of_campaign: bool = False
+    # Whether it changes a campaign, and is tried on one that nothing else asks for.
+    of_new_campaign: bool = False
+
+
+def new_campaign(advertiser: str = "Ad-1") -> dict[str, Any]:
+    own = {"advertiser": advertiser, "start": "2026-04-01"}
+    return content(name=f"another {next(NUMBERS)}", scope=f"scope {next(NUMBERS)}", **own)
 
 
 def new_content() -> str:
-    spec = content(name=f"another {next(NUMBERS)}", scope=f"scope {next(NUMBERS)}")
-    return json.dumps({**spec, "campaign": {**spec["campaign"], "start": "2026-04-01"}})
+    return json.dumps(new_campaign())
 
 
 def new_key() -> str:
@@ -81,6 +87,10 @@ def push(role: str) -> Call:
     return Call({role: 200}, no_rows, headers)
 
 
+def steer(status: int) -> Call:
+    return Call({"operator": status}, of_campaign=True, of_new_campaign=True)
+
+
 READERS = {"operator": 200, "advertiser": 200, "reader of one": 200, "reader of all": 200}
 OPERATOR = {"operator": 200}
 EVERYBODY = {**READERS, "publisher": 200}
@@ -88,10 +98,16 @@ EVERYBODY = {**READERS, "publisher": 200}
 TABLE = {
     ("POST", "/v1/impressions"): push("publisher"),
     ("POST", "/v1/conversions"): push("advertiser"),
+    ("GET", "/v1/deliveries"): Call({"publisher": 200, "advertiser": 200}),
     ("POST", "/v1/plan"): Call(OPERATOR, new_content),
     ("GET", "/v1/campaigns"): Call(READERS),
     ("POST", "/v1/campaigns"): Call({"operator": 201}, new_content),
     ("GET", "/v1/campaigns/{campaign}"): Call(READERS, of_campaign=True),
+    ("DELETE", "/v1/campaigns/{campaign}"): steer(204),
+    ("POST", "/v1/campaigns/{campaign}/pause"): steer(200),
+    ("POST", "/v1/campaigns/{campaign}/resumption"): steer(200),
+    # One that has not started has nothing to return.
+    ("POST", "/v1/campaigns/{campaign}/closing"): steer(409),
     ("GET", "/v1/campaigns/{campaign}/verification"): Call(OPERATOR, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/releases"): Call(READERS, of_campaign=True),
     ("POST", "/v1/campaigns/{campaign}/releases"): Call(OPERATOR, of_campaign=True),

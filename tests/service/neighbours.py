@@ -31,18 +31,22 @@ DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 SCHEDULER = {"enabled": False, "grace": "1m", "publish_after": "5m"}
 STREAM = "/v1/campaigns/{campaign}/stream"
 # Everything that others than operators may read, and who reads it.
+_NO_FIGURES = ("/operations", "/campaigns/new", "/static", "/deliveries")
 READ = {
     **{
         path: "nobody" if call.is_open else "advertiser"
         for (method, path), call in TABLE.items()
-        if method == "GET" and (call.is_open or "advertiser" in call.allowed) and path != STREAM
+        if method == "GET"
+        and (call.is_open or "advertiser" in call.allowed)
+        # What a sender sent it knows: it is shown at once.
+        and path not in (STREAM, "/v1/deliveries")
     },
     # Files of the other formats take long to make, and are made of the same report.
     "/v1/campaigns/{campaign}/report?format=csv": "advertiser",
     **{
         path: "nobody" if path in OPEN_PAGES else "browser"
         for method, path in pages()
-        if method == "GET" and not path.startswith(("/operations", "/campaigns/new", "/static"))
+        if method == "GET" and not path.startswith(_NO_FIGURES)
     },
 }
 _SHARED = ("/v1/campaigns/{campaign}", "/campaigns/{campaign}")

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adsbpc.ledger.database import Database
@@ -55,6 +56,11 @@ def checked(
 ) -> Checked:
     moment = now_us(clock or SetClock())
     return check_body(lines(rows), NDJSON, source, SUBJECTS[source], moment, IngestSection())
+
+
+def arrived(table: pa.Table) -> pa.Table:
+    """Checked rows, as they are stored: arrived when they happened."""
+    return table.append_column("arrived_at", table["timestamp"])
 
 
 def batch(

@@ -26,6 +26,7 @@ def settings_in(directory: Path, **sections: dict[str, Any]) -> Settings:
         "scheduler": {"every": "1s", "grace": "1m", "publish_after": "2m"},
         **sections,
     }
+    sections["scheduler"] = {"settle": "0s", "wait": "0s", **sections["scheduler"]}
     return Settings.model_validate({**sections, "directory": directory})
 
 

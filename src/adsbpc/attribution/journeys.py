@@ -52,12 +52,18 @@ class Journeys:
             else ""
         )
         most = BUSY_CONVERSIONS if whole_journey else _BUSY_WITHOUT_LIMIT
+        arrived = "\n    AND impressions.arrived_us < light_conversions.settled_us"
+        settled = ", conversions.settled_us" if events.by_arrival else ""
+        slot = ", slot" if events.by_arrival else ""
+        same_slot = (
+            "\n    AND busy_impressions.slot = busy_blocks.slot" if events.by_arrival else ""
+        )
         return f"""busy_users AS (
   SELECT user_id FROM {events.conversions} AS conversions
   GROUP BY user_id HAVING count(*) > {most}{many_impressions}
 ),
 light_conversions AS (
-  SELECT conversions.conversion_key, conversions.time_us,
+  SELECT conversions.conversion_key, conversions.time_us{settled},
     CASE WHEN busy_users.user_id IS NULL THEN conversions.user_id END AS user_id
   FROM {events.conversions} AS conversions
   LEFT JOIN busy_users ON busy_users.user_id = conversions.user_id
@@ -70,42 +76,35 @@ light_touches AS (
     ON impressions.user_id = light_conversions.user_id
     AND impressions.time_us < light_conversions.time_us
     AND impressions.time_us >= light_conversions.time_us
-      - CASE WHEN impressions.is_click THEN {self.click_lookback} ELSE {self.view_lookback} END
+      - CASE WHEN impressions.is_click THEN {self.click_lookback} ELSE {self.view_lookback} END\
+{arrived if events.by_arrival else ""}
 ),
-busy_impressions AS (
-  SELECT impressions.user_id, impressions.is_click, impressions.time_us,
-    impressions.publisher_number, impressions.touch_order,
-    row_number() OVER (
-      PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
-    ) AS place
-  FROM {events.impressions} AS impressions
-  JOIN busy_users ON busy_users.user_id = impressions.user_id
-),
+{self._busy_impressions(events)},
 busy_timeline AS (
-  SELECT user_id, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
+  SELECT user_id{slot}, time_us, 1 AS is_touch, CASE WHEN is_click THEN 1 ELSE 0 END AS clicks,
     CASE WHEN is_click THEN 0 ELSE 1 END AS views, CAST(NULL AS BIGINT) AS conversion_key
   FROM busy_impressions
   UNION ALL
-  SELECT conversions.user_id, conversions.time_us, 0, 0, 0, conversions.conversion_key
+  SELECT conversions.user_id{slot}, conversions.time_us, 0, 0, 0, conversions.conversion_key
   FROM {events.conversions} AS conversions
   JOIN busy_users ON busy_users.user_id = conversions.user_id
 ),
 busy_counts AS (
-  SELECT conversion_key, user_id, time_us,
+  SELECT conversion_key, user_id{slot}, time_us,
     CAST(sum(clicks) OVER (
-      PARTITION BY user_id ORDER BY time_us, is_touch
+      PARTITION BY user_id{slot} ORDER BY time_us, is_touch
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS earlier_clicks,
     CAST(sum(views) OVER (
-      PARTITION BY user_id ORDER BY time_us, is_touch
+      PARTITION BY user_id{slot} ORDER BY time_us, is_touch
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS earlier_views
   FROM busy_timeline
 ),
 busy_reach AS (
-  SELECT conversion_key, user_id, TRUE AS is_click, earlier_clicks AS earlier,
+  SELECT conversion_key, user_id{slot}, TRUE AS is_click, earlier_clicks AS earlier,
     time_us - {self.click_lookback} AS not_before
   FROM busy_counts WHERE conversion_key IS NOT NULL AND earlier_clicks > 0
   UNION ALL
-  SELECT conversion_key, user_id, FALSE AS is_click, earlier_views AS earlier,
+  SELECT conversion_key, user_id{slot}, FALSE AS is_click, earlier_views AS earlier,
     time_us - {self.view_lookback} AS not_before
   FROM busy_counts WHERE conversion_key IS NOT NULL AND earlier_views > 0
 ),
@@ -123,7 +122,7 @@ busy_candidates AS (
     ) AS recency
   FROM busy_blocks
   JOIN busy_impressions
-    ON busy_impressions.user_id = busy_blocks.user_id
+    ON busy_impressions.user_id = busy_blocks.user_id{same_slot}
     AND busy_impressions.is_click = busy_blocks.is_click
     AND whole_div(busy_impressions.place - 1, {self.max_touches}) = busy_blocks.block
   WHERE busy_impressions.place <= busy_blocks.earlier
@@ -135,4 +134,38 @@ touches AS (
   UNION ALL
   SELECT conversion_key, time_us, publisher_number, touch_order FROM busy_candidates
   WHERE recency <= (SELECT max(most) FROM (VALUES ({self.max_touches})) AS limits(most))
+)"""
+
+    def _busy_impressions(self, events: EventTables) -> str:
+        """Impressions of busy users, with their places. Where a slot has those that arrived in
+        time, a user's impressions are placed anew in each slot with conversions."""
+        if not events.by_arrival:
+            return f"""busy_impressions AS (
+  SELECT impressions.user_id, impressions.is_click, impressions.time_us,
+    impressions.publisher_number, impressions.touch_order,
+    row_number() OVER (
+      PARTITION BY impressions.user_id, impressions.is_click ORDER BY impressions.touch_order
+    ) AS place
+  FROM {events.impressions} AS impressions
+  JOIN busy_users ON busy_users.user_id = impressions.user_id
+)"""
+        longest = max(self.click_lookback, self.view_lookback)
+        return f"""busy_slots AS (
+  SELECT conversions.user_id, slot, max(settled_us) AS settled_us,
+    min(time_us) - {longest} AS not_before, max(time_us) AS before_us
+  FROM {events.conversions} AS conversions
+  JOIN busy_users ON busy_users.user_id = conversions.user_id
+  GROUP BY conversions.user_id, slot
+),
+busy_impressions AS (
+  SELECT impressions.user_id, slot, impressions.is_click, impressions.time_us,
+    impressions.publisher_number, impressions.touch_order,
+    row_number() OVER (
+      PARTITION BY impressions.user_id, slot, impressions.is_click
+      ORDER BY impressions.touch_order
+    ) AS place
+  FROM {events.impressions} AS impressions
+  JOIN busy_slots ON busy_slots.user_id = impressions.user_id
+    AND impressions.arrived_us < settled_us
+    AND impressions.time_us >= not_before AND impressions.time_us < before_us
 )"""

@@ -33,6 +33,12 @@ class Impression:
     publisher_id: str
     time_us: int
     is_click: bool
+    # None if it arrived when it happened.
+    arrived_us: int | None = None
+
+    @property
+    def arrival(self) -> int:
+        return self.time_us if self.arrived_us is None else self.arrived_us
 
 
 @dataclass(frozen=True)
@@ -59,22 +65,33 @@ def attribute(
     journeys: Journeys,
     model: AttributionModel,
     max_conversions: int,
+    settle: int | None = None,
+    wait: int = 0,
 ) -> list[Credit]:
     """Credits of every conversion that arrives within the campaign, sorted; of a user in a slot, of
-    the first `max_conversions`."""
+    the first `max_conversions`. With `settle` touches count that arrived up to so long after the
+    end of the slot, and a conversion without any waits for one."""
     seen: dict[str, list[Impression]] = defaultdict(list)
     for impression in impressions:
         seen[impression.user_id].append(impression)
     credits = []
     counted: Counter[tuple[str, int]] = Counter()
     for conversion in sorted(conversions, key=lambda each: (each.time_us, each.conversion_id)):
+        own = seen[conversion.user_id]
         slot = grid.slot_of(conversion.arrived_us)
+        if slot is not None and settle is not None:
+            arrivals = [each.arrival for each in touches_before(conversion.time_us, own, journeys)]
+            ready = min(arrivals, default=0) - settle
+            if conversion.arrived_us < ready <= conversion.arrived_us + wait:
+                slot = grid.slot_of(ready)
         if slot is None:
             continue
         counted[conversion.user_id, slot] += 1
         if counted[conversion.user_id, slot] > max_conversions:
             continue
-        journey = journey_before(conversion.time_us, seen[conversion.user_id], journeys)
+        if settle is not None:
+            own = [each for each in own if each.arrival < grid.boundaries[slot] + settle]
+        journey = journey_before(conversion.time_us, own, journeys)
         for publisher_id, units in _shares(journey, model).items():
             if units > 0:
                 credits.append(
@@ -86,15 +103,21 @@ def attribute(
 def journey_before(
     moment: int, impressions: list[Impression], journeys: Journeys
 ) -> list[Impression]:
-    """The touches of somebody who converts at a moment."""
-    touches = [
+    """The touches of somebody who converts at a moment, the latest ones of many."""
+    touches = touches_before(moment, impressions, journeys)
+    touches.sort(key=lambda touch: (touch.time_us, touch.publisher_id))
+    return touches[-journeys.max_touches :]
+
+
+def touches_before(
+    moment: int, impressions: list[Impression], journeys: Journeys
+) -> list[Impression]:
+    return [
         impression
         for impression in impressions
         if impression.time_us < moment
         and moment - impression.time_us <= journeys.lookback(impression.is_click)
     ]
-    touches.sort(key=lambda touch: (touch.time_us, touch.publisher_id))
-    return touches[-journeys.max_touches :]
 
 
 def _shares(journey: list[Impression], model: AttributionModel) -> dict[str, int]:

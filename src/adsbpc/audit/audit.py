@@ -103,6 +103,12 @@ def _personal_budgets(
     engine_options: Mapping[str, str | int | bool] | None,
     told: Told,
 ) -> list[Claim]:
+    if record.campaign in record.erased:
+        return [
+            noise_claims.scale_of_rows(record, plan),
+            noise_claims.multipliers(record, plan),
+            claim("limits of this audit", "whether there are books to check people by", _erased),
+        ]
     engine = open_engine("duckdb", engine_options)
     try:
         books = BookAudit(record, plan, folder, engine, told)
@@ -116,6 +122,14 @@ def _personal_budgets(
         noise_claims.noise(record, plan),
         noise_claims.histograms(record, plan, books.newcomers),
     ]
+
+
+def _erased() -> str:
+    return (
+        "NOT CHECKED, because the books were erased after the campaign was closed, as the ledger "
+        "says: what each person cost, that the books add up to the totals, that the noise has the "
+        "stated scale"
+    )
 
 
 def _adsbpc(record: Record, plan: PromisedPlan) -> list[Claim]:

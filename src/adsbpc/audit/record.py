@@ -76,7 +76,8 @@ class Slot:
 @dataclass
 class Record:
     """A scope's entries as far as they concern a campaign. `faults` are entries that are not what
-    was written; `reserved`, `charged` and what was `returned` are in pico-rho by campaign."""
+    was written; `reserved`, `charged` and what was `returned` are in pico-rho by campaign; books of
+    `erased` campaigns are no longer kept."""
 
     campaign: str
     entries: int = 0
@@ -87,6 +88,7 @@ class Record:
     reserved: dict[str, int] = field(default_factory=dict)
     charged: dict[str, int] = field(default_factory=dict)
     returned: dict[str, int] = field(default_factory=dict)
+    erased: set[str] = field(default_factory=set)
     opening: dict[str, Any] = field(default_factory=dict)
     slots: dict[int, Slot] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
@@ -185,6 +187,11 @@ def _take(record: Record, row: Mapping[str, Any]) -> None:
         if campaign in record.returned or amount != unspent:
             record.faults.append(f"{campaign!r} returned {amount} pico-rho of {unspent} unspent")
         record.returned[campaign] = amount
+        return
+    elif kind == "erase":
+        if campaign not in record.returned:
+            record.faults.append(f"books of {campaign!r} were erased before it was closed")
+        record.erased.add(campaign)
         return
     if campaign in record.returned:
         record.faults.append(f"entry {record.entries}: {kind} of {campaign!r} after it was closed")

@@ -20,9 +20,10 @@ from uuid import uuid4
 
 from adsbpc.campaign.release_folder import folder_name
 from adsbpc.contributions import Books
-from adsbpc.contributions.engine_accounts import FILES, USERS
+from adsbpc.contributions.engine_accounts import FILES, NAMES, USERS
 from adsbpc.durable import sync_folder, write_durably
-from adsbpc.errors import EngineError, LedgerError
+from adsbpc.engines import Engine, quote_text
+from adsbpc.errors import EngineError, LedgerError, SourceError
 from adsbpc.mechanisms import step_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
@@ -109,6 +110,25 @@ class BookFolder:
         if self._slot(1).is_dir() and not (self.folder / _RELEASED).exists():
             with suppress(OSError):
                 write_durably(self.folder / _RELEASED, b"", mode=0o600)
+
+    def holds(self, user: str, engine: Engine) -> bool:
+        """Whether somebody is in the books, of any slot and of any attempt."""
+        for file in self.folder.glob(f"slot=*/attempt=*/{NAMES}"):
+            # An attempt that never counted may go meanwhile.
+            with suppress(SourceError), engine.scratch():
+                names = engine.read_files("names", "parquet", [str(file)], None, ["user_id"])
+                theirs = f"CAST(user_id AS STRING) = {quote_text(user)}"
+                sql = f"SELECT count(*) FROM {names} WHERE {theirs}"
+                if engine.rows("somebody in the books", sql)[0][0]:
+                    return True
+        return False
+
+    def erase(self) -> None:
+        """Delete all books. That the campaign was released is still known."""
+        for folder in sorted(self.folder.glob("slot=*")):
+            # Another process may do the same.
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)
 
     def seal(self, new: Path) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""

@@ -25,6 +25,7 @@ from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
 from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec, spec_of
+from adsbpc.model.durations import duration_text
 from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
 from adsbpc.model.toml import place
@@ -255,7 +256,7 @@ class Campaign:
     def due(self, slot: int | None = None, through: date | datetime | str | None = None) -> range:
         """The slots that a release covers; those that are not over yet are refused."""
         grid = self.spec.grid
-        over = grid.last_ended(to_microseconds(datetime.now(UTC)))
+        over = self.spec.last_over(to_microseconds(datetime.now(UTC)))
         if slot is not None and through is not None:
             raise SpecError("give a slot or a date to release through, not both")
         if slot is not None and (not isinstance(slot, int) or isinstance(slot, bool)):
@@ -266,7 +267,9 @@ class Campaign:
         if not 1 <= last <= grid.count:
             raise SpecError(f"slot {last}: expected a number from 1 to {grid.count}")
         if last > over:
-            ends_at = grid.bounds_text(last)[1]
+            ends_at, settle = grid.bounds_text(last)[1], self.spec.events.settle
+            if settle:
+                ends_at += f" and is held back for {duration_text(settle)} ([events] settle)"
             done = f"slot {over} is the last that is over" if over else "no slot is over yet"
             raise ReleaseError(
                 f"slot {last}: lasts until {ends_at}, and what arrives before then would be lost; "
@@ -304,7 +307,7 @@ class Campaign:
         return Status(
             len(releases),
             self.spec.campaign.slots,
-            self.spec.grid.last_ended(to_microseconds(datetime.now(UTC))),
+            self.spec.last_over(to_microseconds(datetime.now(UTC))),
             *budgets,
             releases[-1].measures[0].bound if releases else None,
             releases[-1].measures[0].allowance if releases else None,
@@ -323,7 +326,9 @@ class Campaign:
             found = ledger.verify(self.spec.campaign.scope)
             if found.problem is None:
                 published.verify()
-                steps = ledger.steps(*self._key)
+                record = ledger.campaign(*self._key)
+                erased = record is not None and record.erased
+                steps = [] if erased else ledger.steps(*self._key)
                 problems = [each.problem(steps) for each in BookFolder.all_of(self.spec)]
                 found = replace(found, problem=next(filter(None, problems), None))
         except LedgerError as error:

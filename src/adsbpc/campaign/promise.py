@@ -68,6 +68,8 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         promise["dimensions"] = {
             name: section.model_dump(mode="json") for name, section in spec.dimensions.items()
         }
+    if spec.events.settle is not None:
+        promise["events"] = spec.events.model_dump(mode="json", include={"settle", "wait"})
     promise["privacy"] = stored_privacy(privacy_of(spec))
     promise["privacy"].pop("scope_rho", None)
     if spec.attribution.fit is not None and spec.attribution.fit.slots is None:

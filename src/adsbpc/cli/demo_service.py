@@ -29,7 +29,7 @@ from adsbpc.service.settings import Settings
 _SECONDS_PER_DAY = 86_400
 # Time to create the campaign before the first day.
 _BEFORE = timedelta(hours=12)
-_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_DAY, _HOUR, _INSTANT = timedelta(days=1), timedelta(hours=1), timedelta(microseconds=1)
 _PAUSE_SECONDS = 0.1
 _LARGEST_BATCH = 5_000
 _SECTIONS = ("campaign", "attribution", "privacy", "workload")
@@ -46,7 +46,7 @@ def run(
     day = content["campaign"]["start"]
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     clock = FastClock(
-        start - _BEFORE, speed=_SECONDS_PER_DAY / day_seconds, until=_horizon(start, 0, slots)
+        start - _BEFORE, speed=_SECONDS_PER_DAY / day_seconds, until=_before_midnight(start - _DAY)
     )
     backend = open_backend(_settings(directory, port), clock)
     with stoppable(), serving(backend) as url, ExitStack() as stack:
@@ -94,6 +94,13 @@ def _horizon(start: datetime, released: int, slots: int) -> datetime:
     return start + (released + 2) * _DAY - _HOUR
 
 
+def _before_midnight(pushed_until: datetime) -> datetime:
+    """How far the clock may run once everything up to a moment was pushed: on a busy machine it
+    waits for the pushes of a day, which would be rows of the next one."""
+    midnight = pushed_until.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + (2 if pushed_until + _INSTANT == midnight + _DAY else 1) * _DAY - _INSTANT
+
+
 def _play(
     backend: Backend,
     clock: FastClock,
@@ -118,7 +125,8 @@ def _play(
             for released in operator.releases(campaign["id"], after=shown):
                 shown = released["slot"]
                 advance(None)
-            clock.until = _horizon(start, _released(backend, campaign), campaign["slots"])
+            horizon = _horizon(start, _released(backend, campaign), campaign["slots"])
+            clock.until = min(horizon, _before_midnight(now))
             time.sleep(_PAUSE_SECONDS)
 
 

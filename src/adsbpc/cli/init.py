@@ -28,6 +28,8 @@ metric = "conversions"         # or "value", with value_cap
 impressions = "data/impressions/*.parquet"    # Parquet, CSV, or a table of the engine
 conversions = "data/conversions/*.parquet"
 engine = "duckdb"              # or "spark", with [engine.options]
+# settle = "6h"                # for impressions that arrive late: how long after its end a slot is
+# wait = "2d"                  # released, and how long a conversion without a touch waits for one
 
 [attribution]
 model = "last_touch"           # first_touch, uniform, time_decay, position, shapley_path; fitted

@@ -26,6 +26,7 @@ app = typer.Typer(
 
 app.add_typer(lab, name="lab")
 app.add_typer(service_commands.keys, name="keys")
+app.add_typer(service_commands.campaigns, name="campaigns")
 
 CampaignFile = Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")]
 
@@ -350,6 +351,7 @@ def attribute(
 
 app.command("serve")(service_commands.serve)
 app.command("move")(service_commands.move)
+app.command("forget")(service_commands.forget)
 
 
 def _start_quickly() -> None:

@@ -27,6 +27,8 @@ def show_overview(seen: Overview, console: Console) -> None:
         sources.add_row(source, f"{counts.usable:,}", f"{sum(counts.bad.values()):,}")
         for reason, count in counts.bad.items():
             sources.add_row(f"  {reason}", "", f"{count:,}", style="yellow")
+        if counts.late:
+            sources.add_row("  arrived after settle and wait", f"{counts.late:,}", style="yellow")
     console.print(sources)
     share = f" ({seen.matched / seen.conversions:.1%})" if seen.conversions else ""
     console.print(
@@ -49,6 +51,7 @@ def overview_object(seen: Overview) -> dict[str, Any]:
         "matched": seen.matched,
         "credited": dict(seen.credited),
         "usable": {source: counts.usable for source, counts in seen.sources.items()},
+        "late": sum(counts.late for counts in seen.sources.values()),
         "quarantined": as_objects(seen.quarantined),
         "personal_data": True,
     }

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event
+from types import FrameType
 
 from adsbpc.cli.console import notes
 from adsbpc.errors import ServiceError
@@ -18,6 +23,32 @@ def run(config: Path | None, options: dict[str, str | int | None], show_config: 
         print(json.dumps(settings.without_secrets(), indent=2))
         return
     _check_installed()
+    with hearing_signals() as stopping:
+        _serve(settings, config, stopping)
+
+
+@contextmanager
+def hearing_signals() -> Iterator[Event]:
+    """Notes SIGTERM and Ctrl-C from now on, also while nothing else would hear them: Python loses
+    an interrupt that comes while a module is loaded. What came is raised again at the end,
+    unless it was cleared."""
+    heard, numbers = Event(), list[int]()
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        numbers.append(number)
+        heard.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if heard.is_set():
+        signal.raise_signal(numbers[0])
+
+
+def _serve(settings: Settings, config: Path | None, stopping: Event) -> None:
     from adsbpc.service.backend import open_backend
     from adsbpc.service.logs import to_stderr
     from adsbpc.service.server import Server, address_of, run_workers
@@ -30,7 +61,7 @@ def run(config: Path | None, options: dict[str, str | int | None], show_config: 
             + (f" --config {config}" if config else ""),
             style="bold yellow",
         )
-    server = Server(backend)
+    server = Server(backend, told_to_stop=stopping.is_set)
     opened = server.listen()
     if not (settings.over_tls or _is_loopback(settings.service.host)):
         notes().print(
@@ -44,7 +75,9 @@ def run(config: Path | None, options: dict[str, str | int | None], show_config: 
     if settings.service.workers == 1:
         server.run(sockets=[opened])
     else:
-        run_workers(settings, opened)
+        run_workers(settings, opened, stopping)
+        # Heard, and done.
+        stopping.clear()
 
 
 def _is_loopback(host: str) -> bool:

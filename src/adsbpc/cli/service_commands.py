@@ -1,4 +1,4 @@
-"""`adsbpc serve` and the `adsbpc keys` commands; they import what they need when they run."""
+"""`adsbpc serve`, `adsbpc keys`, `adsbpc campaigns`; they import what they need when they run."""
 
 from __future__ import annotations
 
@@ -56,6 +56,26 @@ def move(
     run(to, config, as_json)
 
 
+def forget(
+    user: Annotated[str, typer.Argument(metavar="USER", help="The user id, as events have it.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A campaign file; without one, the service."),
+    ] = None,
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a person: events, and books of campaigns that are over.
+
+    In the service the person's rows are removed from all event files. Books of campaigns that are
+    over are erased if they name the person; in open campaigns the account stays until they are
+    over, which the service then does by itself. What was released stays, and no budget is returned.
+    """
+    from adsbpc.cli.forget import run
+
+    run(user, file, config, as_json)
+
+
 @keys.command()
 def create(
     role: Annotated[str, typer.Option(help="operator, publisher, advertiser or reader.")],
@@ -94,3 +114,58 @@ def revoke(
     from adsbpc.cli.keys import run_revoke
 
     run_revoke(key_id, config, as_json)
+
+
+campaigns = typer.Typer(
+    help="Campaigns of the service: list, withdraw, pause, resume, close.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+CampaignId = Annotated[
+    str, typer.Argument(metavar="ID", help="As `adsbpc campaigns list` shows it.")
+]
+
+
+@campaigns.command("list")
+def list_campaigns(config: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Show all campaigns, how far they are, and whether one is paused or closed."""
+    from adsbpc.cli.campaigns import run_list
+
+    run_list(config, as_json)
+
+
+@campaigns.command()
+def withdraw(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Take back a campaign before its first slot is released: its room is free again."""
+    from adsbpc.cli.campaigns import run_withdraw
+
+    run_withdraw(campaign, config, as_json)
+
+
+@campaigns.command()
+def pause(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Release nothing of a campaign until it is resumed; events are taken as before."""
+    from adsbpc.cli.campaigns import run_pause
+
+    run_pause(campaign, config, as_json)
+
+
+@campaigns.command()
+def resume(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Release a paused campaign again, first what ended meanwhile."""
+    from adsbpc.cli.campaigns import run_resume
+
+    run_resume(campaign, config, as_json)
+
+
+@campaigns.command("close")
+def close_campaign(
+    campaign: CampaignId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    config: SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a campaign for good; what it has not spent goes back to its scope."""
+    from adsbpc.cli.campaigns import run_close
+
+    run_close(campaign, yes, config, as_json)

@@ -145,8 +145,12 @@ class Client:
         """What a campaign would promise, and its errors to expect."""
         return self._post("/v1/plan", content)
 
+    def deliveries(self, hours: int = 48) -> dict[str, Any]:
+        """What was sent with keys of this role and subject, and what became of it."""
+        return self._get("/v1/deliveries", hours=hours)
+
     def create_campaign(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """From the keys of a campaign file, without [events], [engine] and [ledger]."""
+        """From the keys of a campaign file, without [engine] and [ledger]."""
         return self._post("/v1/campaigns", content)
 
     def campaigns(self) -> list[dict[str, Any]]:
@@ -162,6 +166,20 @@ class Client:
         """By hand what is due, up to a slot."""
         body = {} if through is None else {"through": through}
         return list(self._post(f"/v1/campaigns/{campaign}/releases", body)["released"])
+
+    def withdraw(self, campaign: str) -> None:
+        """Take back a campaign that has not started."""
+        self._send("DELETE", f"/v1/campaigns/{campaign}")
+
+    def pause(self, campaign: str) -> dict[str, Any]:
+        return self._post(f"/v1/campaigns/{campaign}/pause", {})
+
+    def resume(self, campaign: str) -> dict[str, Any]:
+        return self._post(f"/v1/campaigns/{campaign}/resumption", {})
+
+    def close_campaign(self, campaign: str) -> dict[str, Any]:
+        """End a campaign for good; `returned` is the rho that went back to its scope."""
+        return self._post(f"/v1/campaigns/{campaign}/closing", {})
 
     def releases(self, campaign: str, after: int = 0) -> list[dict[str, Any]]:
         return list(self._get(f"/v1/campaigns/{campaign}/releases", after=after)["releases"])

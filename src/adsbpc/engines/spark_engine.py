@@ -285,7 +285,11 @@ class SparkEngine(Engine):
         from pyspark.sql.types import LongType, StructField, StructType
 
         # Naming the columns and their types leaves all others out of the comparison.
-        found = self._parquet(files[0], base).schema
+        found = {field.name: field for field in self._parquet(files[0], base).schema}
+        for file in files[1:]:
+            if all(name in found for name in columns):
+                break
+            found = {field.name: field for field in self._parquet(file, base).schema} | found
         by_milliseconds: dict[frozenset[str], list[str]] = {}
         for file in files:
             by_milliseconds.setdefault(self._milliseconds(file, columns), []).append(file)

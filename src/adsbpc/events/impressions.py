@@ -47,14 +47,17 @@ def touch_order(window: Window, publisher_count: int) -> str:
     return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
 
 
-def touches_sql(read: Relation, publishers: Relation, reading: SourceReading, order: str) -> str:
+def touches_sql(
+    read: Relation, publishers: Relation, reading: SourceReading, order: str, by_arrival: bool
+) -> str:
+    arrived = ",\n  checked.arrived_us" if by_arrival else ""
     return f"""
 SELECT
   checked.user_id,
   checked.time_us,
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
-  {order} AS touch_order
+  {order} AS touch_order{arrived}
 FROM {read} AS checked
 JOIN {publishers} AS publishers ON {_same_publisher(reading)}
 WHERE checked.reason IS NULL"""

@@ -180,3 +180,13 @@ def slot_number(moment_column: str, grid: SlotGrid) -> str:
         f"CASE WHEN {moment_column} < {grid.starts_at} OR {moment_column} >= {grid.ends_at}"
         f" THEN NULL{branches} END"
     )
+
+
+def slot_end(slot_column: str, grid: SlotGrid) -> str:
+    """The instant at which a slot of the campaign ends."""
+    branches = "".join(
+        f" WHEN {slot_column} < {run.first_slot + run.count}"
+        f" THEN {run.starts_at} + ({slot_column} - {run.first_slot - 1}) * {run.length}"
+        for run in grid.runs
+    )
+    return f"CASE{branches} END"

@@ -71,6 +71,8 @@ class Field:
     name: str
     kind: FieldKind
     required: bool = True
+    # Whether Parquet files of an earlier time may lack it.
+    is_later: bool = False
 
     @property
     def is_text(self) -> bool:
@@ -84,6 +86,7 @@ IMPRESSION_FIELDS = (
     Field("timestamp", FieldKind.MOMENT),
     Field("kind", FieldKind.WORD),
     Field("event_id", FieldKind.IDENTIFIER, required=False),
+    Field("arrived_at", FieldKind.MOMENT, required=False, is_later=True),
 )
 
 CONVERSION_FIELDS = (
@@ -125,19 +128,21 @@ def map_fields(
         absent = [schema for schema in schemas if name not in schema.columns]
         if absent and (field.required or field.name in asked_for):
             raise _missing(absent[0], name, field, section, set(columns.values()))
-        if absent and len(absent) < len(schemas):
+        present = [schema for schema in schemas if name in schema.columns]
+        if absent and present and (all_text or not field.is_later):
             raise SourceError(
                 f"{absent[0].where}, column {name!r}",
                 "no such column",
                 f"it in every file or in none, and {_holder(schemas, name)} has it",
                 "Write the column to all files, nulls are allowed.",
             )
-        if absent:
+        if not present:
             continue
         kinds = (ColumnKind.TEXT,) if all_text else field.kind.value
-        for schema in schemas:
-            _check_kind(schema, name, schema.columns[name], kinds, schemas[0].columns[name])
-        found[field.name] = MappedField(name, schemas[0].columns[name].kind)
+        first = present[0].columns[name]
+        for schema in present:
+            _check_kind(schema, name, schema.columns[name], kinds, first)
+        found[field.name] = MappedField(name, first.kind)
     return found
 
 

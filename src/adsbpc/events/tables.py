@@ -1,6 +1,7 @@
 """From a campaign's sources to the rows that attribution reads.
 
     conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
+                 (placement.py says in which slot each is)
     impressions  user_id, time_us, is_click, publisher_number, touch_order
     exposures    user_id, slot, time_us, is_click, publisher_index
     publishers   publisher_number, publisher_id, publisher_index
@@ -15,7 +16,9 @@ They hold good rows of the campaign's advertiser only. Of a user with very many 
 slot, the first `max_conversions` are there. `touch_order` sorts a user's impressions by time and,
 at one instant, by publisher id: it decides every tie, on every engine, and
 `touch_order % publisher_count` is the publisher's number. `publisher_index` is the position in the
-public list; publishers outside it share the last one.
+public list; publishers outside it share the last one. Where slots are held back for late
+impressions, these say when they arrived (`arrived_us`), and conversions by when a touch of theirs
+has to (`settled_us`).
 
 One slot reads what it needs: rows of other times are left where they are, and of impressions those
 of people who convert in the slot are kept, and where impressions are counted those of the slot. Bad
@@ -37,7 +40,8 @@ from adsbpc.events.impressions import (
     touch_order,
     touches_sql,
 )
-from adsbpc.events.moments import Window, slot_number
+from adsbpc.events.moments import Window
+from adsbpc.events.placement import conversions_sql
 from adsbpc.events.schema import (
     CONVERSION_FIELDS,
     EARLIEST_US,
@@ -84,11 +88,13 @@ _SHAPE = (
 @dataclass(frozen=True)
 class SourceCounts:
     """Usable rows of a source, bad ones by reason, and what a timestamp that does not parse looks
-    like, with 9 for every digit and a for every letter."""
+    like, with 9 for every digit and a for every letter. `late` ones are usable, and arrived when
+    conversions right after them had waited in vain."""
 
     usable: int
     bad: Mapping[str, int]
     unreadable_timestamp: str | None
+    late: int = 0
 
     @property
     def broken(self) -> int:
@@ -111,6 +117,12 @@ class EventTables:
     text_users: bool
     conversion_dimensions: tuple[str, ...] = ()
     impression_dimensions: tuple[str, ...] = ()
+    # How late a touch of a slot that is held back may arrive; None if arrivals do not matter.
+    late_after_us: int | None = None
+
+    @property
+    def by_arrival(self) -> bool:
+        return self.late_after_us is not None
 
     def quarantined(self) -> dict[tuple[str, str], int]:
         """Rows in quarantine by (source, reason): for the operator, never for a report."""
@@ -131,17 +143,22 @@ class EventTables:
     def source_counts(self) -> dict[str, SourceCounts]:
         """What was found in each source: one more look at impressions. For the operator, never for
         a report."""
-        return {name: self._counts_of(rows) for name, rows in self.checked.items()}
+        return {name: self._counts_of(name, rows) for name, rows in self.checked.items()}
 
-    def _counts_of(self, rows: Relation) -> SourceCounts:
+    def _counts_of(self, source: str, rows: Relation) -> SourceCounts:
+        is_late = "FALSE"
+        if self.late_after_us is not None and source == "impressions":
+            is_late = f"arrived_us - time_us > {self.late_after_us}"
         found = self.engine.rows(
             "count rows",
-            f"SELECT reason, count(*), max({_SHAPE}) FROM {rows} GROUP BY reason ORDER BY reason",
+            f"SELECT reason, count(*), max({_SHAPE}), count(CASE WHEN {is_late} THEN 1 END)"
+            f" FROM {rows} GROUP BY reason ORDER BY reason",
         )
         return SourceCounts(
-            sum(count for reason, count, _ in found if reason is None),
-            {reason: count for reason, count, _ in found if reason is not None},
-            next((shape for reason, _, shape in found if reason == Reason.BAD_TIMESTAMP), None),
+            sum(count for reason, count, *_ in found if reason is None),
+            {reason: count for reason, count, *_ in found if reason is not None},
+            next((shape for reason, _, shape, _ in found if reason == Reason.BAD_TIMESTAMP), None),
+            sum(late for reason, *_, late in found if reason is None),
         )
 
     def write_quarantine(self, path: Path) -> None:
@@ -160,7 +177,10 @@ def read_events(
     slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
     lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
     grid, lookback = spec.grid, spec.attribution.longest_lookback
-    starts_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
+    begins_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
+    # Conversions that have waited for a touch may be in the slot, too.
+    starts_at = max(begins_at - spec.events.wait, grid.starts_at)
+    by_arrival = spec.events.settle is not None
     first_moment = starts_at - lateness - lookback
 
     def window(reading: SourceReading, first: int) -> Window | None:
@@ -190,16 +210,20 @@ def read_events(
 
     parsed = Relation.of(impressions_checked(impressions, spec, window(impressions, first_moment)))
     checked = _without_repeats(
-        engine, impressions, parsed, _IMPRESSION_COLUMNS + impressions.further_columns,
-        "publisher_id", f"time_us, kind{impressions.further_columns}",
+        engine, impressions, parsed,
+        _IMPRESSION_COLUMNS + (", arrived_us" * by_arrival) + impressions.further_columns,
+        # As with conversions: a repeat must not put off what was released.
+        "publisher_id", "arrived_us, " * by_arrival + f"time_us, kind{impressions.further_columns}",
     )  # fmt: skip
     wanted = in_reach(spec, starts_at - lateness, ends_at)
+    if by_arrival:
+        wanted += f" AND arrived_us < {ends_at + spec.events.held_back}"
     reachable = Relation.of(_good_or_bad(checked, wanted))
     if slot is not None:
         kept = f"user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
         if spec.counts_impressions:
             # What the slot itself has counts, whoever sees it.
-            kept = f"({kept} OR time_us >= {starts_at})"
+            kept = f"({kept} OR time_us >= {begins_at})"
         wanted += f" AND {kept}"
     read_impressions = _rows(
         engine, "impressions_read", _good_or_bad(checked, wanted), kept=slot is not None
@@ -212,12 +236,12 @@ def read_events(
         engine,
         engine.table(
             "conversions",
-            _conversions(spec, slots, read_conversions, further),
+            conversions_sql(spec, slots, read_conversions, read_impressions, further),
             row_key="conversion_key",
         ),
-        Relation.of(touches_sql(read_impressions, publishers, impressions, order)),
+        Relation.of(touches_sql(read_impressions, publishers, impressions, order, by_arrival)),
         Relation.of(
-            exposures_sql(spec, read_impressions, publishers, impressions, (starts_at, ends_at))
+            exposures_sql(spec, read_impressions, publishers, impressions, (begins_at, ends_at))
         ),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
@@ -226,6 +250,7 @@ def read_events(
         conversions.text_users,
         tuple(conversions.dimensions),
         tuple(impressions.dimensions),
+        spec.events.held_back + spec.events.wait if by_arrival else None,
     )
 
 
@@ -244,9 +269,9 @@ def source_files(spec: CampaignSpec) -> set[Path]:
 def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
     events = spec.events
     counts_value = spec.counts_value
-    impression_fields = tuple(
-        f for f in IMPRESSION_FIELDS if not (f.name == "kind" and events.impression_kind)
-    )
+    left_out = {"kind"} if events.impression_kind else set()
+    left_out |= {"arrived_at"} if events.settle is None else set()
+    impression_fields = tuple(f for f in IMPRESSION_FIELDS if f.name not in left_out)
     # What stands in a column that nothing is counted of does not matter.
     conversion_fields = tuple(f for f in CONVERSION_FIELDS if f.name != "value" or counts_value)
     opened: list[tuple[Relation, Source, dict[str, MappedField], dict[str, tuple[str, ...]]]] = []
@@ -290,9 +315,10 @@ def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, So
 
 def _offsets(spec: CampaignSpec) -> tuple[ZoneOffset, ...]:
     """Of the whole campaign, whichever slot is read."""
-    lookback = spec.events.max_lateness + spec.attribution.longest_lookback
-    zone = spec.events.timezone or spec.campaign.timezone
-    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at)
+    events = spec.events
+    lookback = events.max_lateness + events.wait + spec.attribution.longest_lookback
+    zone = events.timezone or spec.campaign.timezone
+    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at + events.held_back)
 
 
 def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where: str) -> None:
@@ -340,29 +366,3 @@ UNION ALL
 SELECT 'conversions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
   CAST(NULL AS STRING) AS publisher_id, {moment}, kind, value, event_id
 FROM {conversions} WHERE reason IS NOT NULL"""
-
-
-def _conversions(spec: CampaignSpec, slots: range, read: Relation, further: str) -> str:
-    return f"""
-WITH placed AS (
-  SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
-  FROM {read} AS checked WHERE reason IS NULL
-),
-numbered AS (
-  SELECT placed.*, row_number() OVER (
-      PARTITION BY user_id, slot
-      ORDER BY time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -1){further}
-    ) AS conversion_number
-  FROM placed WHERE slot >= {slots.start} AND slot < {slots.stop}
-)
-SELECT
-  user_id,
-  CAST(conversion_number AS BIGINT) AS conversion_number,
-  coalesce(event_id, CAST(slot AS STRING) || '#' || CAST(conversion_number AS STRING))
-    AS conversion_id,
-  CAST(slot AS INT) AS slot,
-  time_us,
-  value{further}
-FROM numbered
-WHERE conversion_number
-  <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""

@@ -151,6 +151,7 @@ def _reasons(rules: list[tuple[str, Reason]]) -> str:
 
 def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Window | None) -> str:
     kind = spec.events.impression_kind
+    arrives = "arrived_at" in reading.fields
     kind_column = quote_text(kind) if kind else f"lower({reading.text('kind')})"
     reasons = _reasons(
         [
@@ -162,17 +163,29 @@ def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
             (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
             ("publisher_id IS NULL", Reason.NO_PUBLISHER),
             (f"kind IS NULL OR kind NOT IN ({_IMPRESSION_KINDS})", Reason.UNKNOWN_KIND),
+            ("arrived_us IS NULL" if arrives else "FALSE", Reason.BAD_ARRIVAL),
+            (reading.has_wrong_zone("arrived_at") if arrives else "FALSE", Reason.MIXED_ZONES),
+            ("arrived_us < time_us" if arrives else "FALSE", Reason.EARLY_ARRIVAL),
         ]
     )
+    arrived_us = happened_us = reading.utc("timestamp")
+    arrival, arrived, arrival_columns = "", "", ""
+    if arrives:
+        # One that does not say when it arrived did when it happened.
+        told = reading.utc("arrived_at")
+        arrived_us = f"CASE WHEN arrived_at_absent THEN {happened_us} ELSE {told} END"
+        arrival_columns = f"\n      {reading.moment_columns('arrived_at')},"
+    if spec.events.settle is not None:
+        arrival, arrived = f",\n    {arrived_us} AS arrived_us", ", arrived_us"
     return f"""
 SELECT
   user_id, publisher_id, advertiser_id, kind, event_id, timestamp_text,
-  time_us{reading.further_columns},
+  time_us{arrived}{reading.further_columns},
   {reasons}
 FROM (
   SELECT
     parsed.*,
-    {reading.utc("timestamp")} AS time_us
+    {happened_us} AS time_us{arrival}
   FROM (
     SELECT
       {reading.user()} AS user_id,
@@ -181,7 +194,7 @@ FROM (
       {kind_column} AS kind,
       {reading.text("event_id")} AS event_id,{reading.places()}
       {reading.moment_text("timestamp")} AS timestamp_text,
-      {quote_name(UNREADABLE)} AS unreadable,
+      {quote_name(UNREADABLE)} AS unreadable,{arrival_columns}
       {reading.moment_columns("timestamp")}
     FROM {reading.rows_in("timestamp", window)}
   ) AS parsed

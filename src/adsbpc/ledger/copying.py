@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import MetaData, func, insert, select
+from sqlalchemy import Connection, MetaData, func, insert, select, text
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger.database import Database
@@ -15,8 +16,14 @@ from adsbpc.ledger.ledger import Ledger
 _AT_ONCE = 100
 
 
-def copy_tables(source: Database, target: Database, tables: MetaData) -> int:
-    """How many rows were copied. All of them or none, into tables that are empty."""
+def copy_tables(
+    source: Database,
+    target: Database,
+    tables: MetaData,
+    leave: Callable[[Connection], None] = lambda old: None,
+) -> int:
+    """How many rows were copied. All of them or none, into tables that are empty. What `leave` does
+    to the source is done before anybody else can write to it again."""
     source.bring_up_to_date()
     target.bring_up_to_date()
     copied = 0
@@ -32,14 +39,16 @@ def copy_tables(source: Database, target: Database, tables: MetaData) -> int:
             for some in rows.partitions(_AT_ONCE):
                 new.execute(insert(table), [dict(row) for row in some])
                 copied += len(some)
+        leave(old)
     return copied
 
 
 def copy_ledger(location: str, to: str, directory: Path) -> int:
     """The same for a ledger, whose every scope verifies afterwards and ends where the old one
-    ends."""
+    ends. A SQLite file takes no further entry: a release that opened it before would spend what the
+    new one does not know of."""
     source, target = Database(location, directory), Database(to, directory)
-    copied = copy_tables(source, target, metadata)
+    copied = copy_tables(source, target, metadata, _refuse_entries if source.file else _leave_it)
     with source.reading() as connection:
         scopes = list(connection.execute(select(entries.c.scope).distinct()).scalars())
     old, new = Ledger(location, directory), Ledger(to, directory)
@@ -48,8 +57,20 @@ def copy_ledger(location: str, to: str, directory: Path) -> int:
         if problem is None and new.head(scope) != old.head(scope):
             problem = "it does not end as the old one does"
         if problem is not None:
+            with source.writing("move") as connection:
+                connection.execute(text("DROP TRIGGER IF EXISTS adsbpc_moved"))
             raise LedgerError(
                 f"{target.where}: the copy of scope {scope!r} does not verify ({problem}). Keep "
                 "the old ledger, and empty the new database"
             )
     return copied
+
+
+def _refuse_entries(old: Connection) -> None:
+    refusal = "SELECT RAISE(ABORT, 'this ledger was moved to another place')"
+    when = f"BEFORE INSERT ON {entries.name}"
+    old.execute(text(f"CREATE TRIGGER IF NOT EXISTS adsbpc_moved {when} BEGIN {refusal}; END"))
+
+
+def _leave_it(_: Connection) -> None:
+    """Another server keeps others out by itself."""

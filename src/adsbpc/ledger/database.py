@@ -27,6 +27,7 @@ _AGAIN = "Run the same command again: what was committed is returned as it was, 
 
 # What databases say, and what a person can do about it.
 _NEXT_STEPS = (
+    ("was moved", "Set [ledger] location to that place: nothing was released or charged"),
     ("full", "Free some space and run the same command again: nothing was lost"),
     ("readonly", "Give the user who runs adsbpc the right to write this file and its folder"),
     ("read-only", "Give the user who runs adsbpc the right to write this file and its folder"),

@@ -7,6 +7,7 @@
     state                          what the slot adds to the mechanism's state, with a nonce: SECRET
     release                        what was published, byte for byte
     close     returned             (a campaign that ended early: what it had reserved and not spent)
+    erase                          (books of a closed campaign, which are no longer kept)
 
 Rows are only ever added. `format` says how a row is sealed, so that later versions can add columns
 and still follow the chain from its first entry.

@@ -234,6 +234,12 @@ class Ledger:
         with self._database.writing(scope) as connection:
             return rows.close_campaign(connection, scope, campaign)
 
+    def erase_books(self, scope: str, campaign: str) -> None:
+        """Note that the books of a closed campaign are no longer kept. Nothing is returned."""
+        self._database.bring_up_to_date()
+        with self._database.writing(scope) as connection:
+            rows.erase_books(connection, scope, campaign)
+
     # ---- whether it was changed ----------------------------------------------------------------
 
     def verify(self, scope: str) -> Verification:

@@ -21,12 +21,14 @@ class ScopeRecord:
 @dataclass(frozen=True)
 class CampaignRecord:
     """What a campaign promised when its first slot was released, and the plan that it runs by. One
-    that is `closed` has reserved what it has spent, and never spends more."""
+    that is `closed` has reserved what it has spent, and never spends more; its books may have been
+    `erased` since."""
 
     reserved_pico_rho: int
     promise: dict[str, Any]
     plan: StoredPlan
     closed: bool = False
+    erased: bool = False
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,12 @@ def campaign_record(connection: Connection, scope: str, campaign: str) -> Campai
     plan = StoredPlan.from_object(body)
     returned = returned_by(connection, scope, campaign)
     reserved = found.pico_rho - (returned or 0)
-    return CampaignRecord(reserved, body.get("promise", {}), plan, returned is not None)
+    erased = connection.execute(
+        entries_of(scope, "erase", entries.c.position).where(entries.c.campaign == campaign)
+    ).one_or_none()
+    return CampaignRecord(
+        reserved, body.get("promise", {}), plan, returned is not None, erased is not None
+    )
 
 
 def stored_release(connection: Connection, scope: str, campaign: str, slot: int) -> str | None:
@@ -242,6 +247,20 @@ def close_campaign(connection: Connection, scope: str, campaign: str) -> int:
     slot = last_slot(connection, scope, campaign)
     append(connection, scope, "close", campaign=campaign, slot=slot, pico_rho=returned)
     return returned
+
+
+def erase_books(connection: Connection, scope: str, campaign: str) -> None:
+    """Note, once, that the books of a closed campaign are no longer kept. Of one that may release
+    another slot they are needed: without them everybody would have a new budget."""
+    record = campaign_record(connection, scope, campaign)
+    if record is None or not record.closed:
+        raise TermsError(
+            f"campaign {campaign!r}: may still release, and its books say what people have spent. "
+            "Close it first"
+        )
+    if not record.erased:
+        slot = last_slot(connection, scope, campaign)
+        append(connection, scope, "erase", campaign=campaign, slot=slot)
 
 
 def check_open(connection: Connection, scope: str, campaign: str) -> None:

@@ -163,6 +163,7 @@ class ImpressionColumns(Section):
     timestamp: Name = "timestamp"
     kind: Name = "kind"
     event_id: Name = "event_id"
+    arrived_at: Name = "arrived_at"
 
 
 class ConversionColumns(Section):
@@ -213,6 +214,8 @@ class EventsSection(Section):
     timezone: Zone | None = None
     impression_kind: Literal["click", "view"] | None = None
     max_lateness: Duration = parse_duration("30d")
+    settle: Duration | None = None
+    wait: Duration = 0
     impression_columns: ImpressionColumns = DEFAULTS
     conversion_columns: ConversionColumns = DEFAULTS
     csv: CsvSection = DEFAULTS
@@ -226,6 +229,23 @@ class EventsSection(Section):
                 "timestamp_format",
             )
         return self
+
+    @model_validator(mode="after")
+    def _arrivals_are_looked_at(self) -> Self:
+        mapped = "arrived_at" in self.impression_columns.model_fields_set
+        if self.settle is None and (self.wait or mapped):
+            key = "wait" if self.wait else "impression_columns.arrived_at"
+            raise MisfitError(
+                "needs settle, which says how long after its end a slot is released: set "
+                'settle = "1h", for example, or remove it',
+                key,
+            )
+        return self
+
+    @property
+    def held_back(self) -> int:
+        """How long after its end a slot waits for touches of its conversions."""
+        return self.settle or 0
 
 
 class ChecksSection(Section):
@@ -324,6 +344,14 @@ class CampaignSpec(Section):
     @property
     def grid(self) -> SlotGrid:
         return self.campaign.grid
+
+    def settled_at(self, slot: int) -> int:
+        """The instant at which a slot that ended was held back long enough."""
+        return self.grid.boundaries[slot] + self.events.held_back
+
+    def last_over(self, moment: int) -> int:
+        """The last slot that is over at an instant, and was held back long enough."""
+        return self.grid.last_ended(moment - self.events.held_back)
 
     @property
     def reported_publishers(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from adsbpc.service.auth.audit import AuditLog
 from adsbpc.service.auth.keys import KeyRing
 from adsbpc.service.auth.sessions import Sessions
 from adsbpc.service.clock import Clock, SystemClock, now_us
-from adsbpc.service.data_folder import enter, is_full
+from adsbpc.service.data_folder import Disk, disk_of, enter
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
 from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
@@ -28,7 +28,9 @@ from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
+from adsbpc.service.releases.lifecycle import Lifecycle
 from adsbpc.service.releases.publication import Publication, Watch
+from adsbpc.service.releases.retention import Retention
 from adsbpc.service.releases.scheduler import Scheduler
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
@@ -55,6 +57,8 @@ class Backend:
     campaigns: CampaignBook
     publication: Publication
     scheduler: Scheduler
+    lifecycle: Lifecycle
+    retention: Retention
     watch: Watch
     metrics: Metrics
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -80,8 +84,11 @@ class Backend:
 
     def has_full_disk(self) -> bool:
         """Whether there is too little room to go on: where files are, or either database."""
+        return any(disk.is_full for disk in self.disks())
+
+    def disks(self) -> list[Disk]:
         least = self.settings.service.least_free_bytes
-        return any(is_full(folder, least) for folder in self.written_folders)
+        return [disk_of(folder, least) for folder in sorted(self.written_folders)]
 
     def _tidy(self) -> None:
         """Few large files instead of many small ones, and none that nobody needs."""
@@ -91,6 +98,7 @@ class Backend:
                     while compact(self.files, self.store, source) and not self._stopping.is_set():
                         pass
                 self.files.sweep()
+                self.retention.apply()
                 forget_batches(self.store, now_us(self.clock))
                 tidy_event_ids(self.store, now_us(self.clock))
             # Whatever it was, events are where they were, and the next time may go well.
@@ -133,11 +141,20 @@ def open_backend(
         throttle=Throttle(real),
         files=files,
         body_room=BodyRoom(settings.ingest),
-        intake=Intake(store, files, clock, settings.ingest.waiting_batches),
+        intake=Intake(
+            store,
+            files,
+            clock,
+            settings.ingest.waiting_batches,
+            settings.scheduler.settle,
+            settings.scheduler.wait,
+        ),
         counts=Counts(store, clock),
         campaigns=book,
         publication=publication,
         scheduler=Scheduler(store, book, publication, clock, settings.scheduler),
+        lifecycle=Lifecycle(store, book, clock),
+        retention=Retention(store, book, files, clock, settings.retention.events),
         watch=Watch(publication),
         metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
@@ -49,12 +50,24 @@ def enter_alone(data: Path) -> FileIO:
         ) from None
 
 
-def is_full(folder: Path, least_bytes: int) -> bool:
-    """Whether the disk of a folder has less room than that, or none for another file."""
+@dataclass(frozen=True)
+class Disk:
+    """The disk of a folder; it is full with less room than it must have, or with none for another
+    file."""
+
+    folder: str
+    free_bytes: int
+    total_bytes: int
+    is_full: bool
+
+
+def disk_of(folder: Path, least_bytes: int) -> Disk:
     found = os.statvfs(folder)
     # Some file systems do not count files, and say that they have none.
     no_more_files = found.f_files > 0 and found.f_favail == 0
-    return found.f_bavail * found.f_frsize < least_bytes or no_more_files
+    free = found.f_bavail * found.f_frsize
+    total = found.f_blocks * found.f_frsize
+    return Disk(str(folder), free, total, free < least_bytes or no_more_files)
 
 
 def _held(data: Path, kind: int) -> FileIO:

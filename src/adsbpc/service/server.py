@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -38,10 +38,16 @@ _STOP_SECONDS = 30
 
 class Server(uvicorn.Server):
     """Tells those who listen to a stream that it stops, so that it need not wait for them. On a
-    `way` it is handed connections, one a byte, after it has said that it is up."""
+    `way` it is handed connections, one a byte, after it has said that it is up. It ends at once if
+    it was `told_to_stop` before it could hear that itself."""
 
-    def __init__(self, backend: Backend, way: socket.socket | None = None) -> None:
-        self._backend, self._way = backend, way
+    def __init__(
+        self,
+        backend: Backend,
+        way: socket.socket | None = None,
+        told_to_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._backend, self._way, self._told_to_stop = backend, way, told_to_stop
         self._entering: set[asyncio.Task[object]] = set()
         section = backend.settings.service
         super().__init__(
@@ -65,6 +71,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._told_to_stop():
+            self._backend.watch.stopping = self.should_exit = True
         if self._way is not None:
             self._way.setblocking(False)
             asyncio.get_running_loop().add_reader(self._way, self._take, self._way)
@@ -137,11 +145,8 @@ _LOOK_SECONDS = 0.5
 _BUSY_SECONDS = 0.01
 
 
-def run_workers(settings: Settings, opened: socket.socket) -> None:
-    """Until SIGTERM or Ctrl-C; then each finishes what it has begun."""
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopping.set())
+def run_workers(settings: Settings, opened: socket.socket, stopping: threading.Event) -> None:
+    """Until told to stop; then each finishes what it has begun."""
     # Who is next stands first.
     memory = shared_memory(settings.service.workers)
     workers = deque(_Worker(settings, memory, place) for place in range(settings.service.workers))

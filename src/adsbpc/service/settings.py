@@ -71,10 +71,14 @@ class IngestSection(Section):
 
 
 class SchedulerSection(Section):
-    """A slot is released `grace` after it is over: by then everything that arrived is stored. It
-    is visible `publish_after` its end, or at a multiple of that if it was not done by then."""
+    """A slot is over when it was held back for late impressions, and is released `grace` after
+    that: by then everything that arrived is stored. It is visible `publish_after` it was over, or
+    at a multiple of that if it was not done by then. `settle` and `wait` are those of campaigns
+    that say nothing of them: enough for senders that push once an hour."""
 
     enabled: bool = True
+    settle: Duration = parse_duration("90m")
+    wait: Duration = parse_duration("2d")
     grace: Period = parse_duration("5m")
     every: Period = parse_duration("10s")
     publish_after: Period = Field(default="15m", validate_default=True)
@@ -90,6 +94,18 @@ class SchedulerSection(Section):
             )
         return publish_after
 
+    @property
+    def late_after(self) -> int:
+        """How much later than it happens an impression may arrive without missing a release."""
+        return self.settle + self.wait
+
+
+class RetentionSection(Section):
+    """How long events are kept, and books of campaigns that are over; for ever if left out. What a
+    campaign may still need is kept for as long as that."""
+
+    events: Period | None = None
+
 
 class NamedEngineSection(EngineSection):
     name: Literal["duckdb", "spark"] = "duckdb"
@@ -102,6 +118,7 @@ class Settings(Section):
     ledger: SharedLedgerSection = SharedLedgerSection()
     ingest: IngestSection = IngestSection()
     scheduler: SchedulerSection = SchedulerSection()
+    retention: RetentionSection = RetentionSection()
     engine: NamedEngineSection = NamedEngineSection()
     directory: Path = Field(default=Path(), exclude=True)
 

@@ -9,6 +9,7 @@
     adsbpc_arrivals    up to when nothing is stored as arrived any more
     adsbpc_campaigns   what is measured, and which server releases it now
     adsbpc_published   from when on each released slot is visible
+    adsbpc_forgotten   who is to be forgotten, until nothing of them is left
     adsbpc_counts      rows by hour, sender and verdict: for the operator, never published
 
 Moments are microseconds since 1970 in UTC.
@@ -41,7 +42,7 @@ from adsbpc.ledger.database import Database, DatabaseSchema
 SERVICE = DatabaseSchema(
     noun="service database",
     key="[service] database",
-    versions=("0001", "0002"),
+    versions=("0001", "0002", "0003"),
     version_table="adsbpc_service_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=ServiceError,
@@ -140,7 +141,16 @@ campaigns = Table(
     Column("lease_holder", String(32), nullable=False),
     Column("lease_until_us", BigInteger, nullable=False),
     Column("problem", Text, nullable=False),
+    # Since when nothing is released of it.
+    Column("paused_us", BigInteger),
     UniqueConstraint("scope", "name", name="adsbpc_campaigns_once"),
+)
+
+forgotten = Table(
+    "adsbpc_forgotten",
+    metadata,
+    Column("user_id", String(200), primary_key=True),
+    Column("asked_us", BigInteger, nullable=False),
 )
 
 published = Table(

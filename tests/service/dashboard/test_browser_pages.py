@@ -55,6 +55,13 @@ def _campaign(name: str) -> Callable[[Watched, Stage], None]:
     return lambda seen, stage: seen.open(f"/campaigns/{stage.campaigns[name]}")
 
 
+def _steered(seen: Watched, stage: Stage) -> None:
+    """Asked whether to close it, which nobody does here."""
+    seen.open(f"/campaigns/{stage.campaigns['spring']}")
+    seen.page.locator("details.ask summary").first.click()
+    seen.page.get_by_role("button", name="Close for good").wait_for()
+
+
 def _refused_campaign(seen: Watched, _: Stage) -> None:
     seen.open("/campaigns/new")
     seen.page.get_by_label("Name").fill("spring")
@@ -128,6 +135,12 @@ SHOTS = [
     Shot("campaigns", _path("/campaigns")),
     Shot("campaigns-none", _path("/campaigns"), "advertiser", "somebody-without-campaigns"),
     Shot("campaign", _campaign("spring"), "advertiser", "Ad-1"),
+    Shot("campaigns-searched", _path("/campaigns?q=r&sort=name"), "reader"),
+    Shot("campaign-steered", _steered),
+    Shot("deliveries", _path("/deliveries"), "publisher", "search"),
+    Shot("deliveries-quarantined", _path("/deliveries"), "advertiser", "Ad-1"),
+    Shot("deliveries-none", _path("/deliveries"), "publisher", "somebody-who-sends-nothing"),
+    Shot("operations-filtered", _path("/operations?who=operator&decision=allowed")),
     Shot("campaign-hostile", _campaign(HOSTILE_NAME)),
     Shot("campaign-waiting", _campaign("later")),
     Shot("new-campaign", _path("/campaigns/new")),

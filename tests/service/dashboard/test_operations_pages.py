@@ -31,7 +31,7 @@ def test_only_operators_operate(stage: Stage, role: str, path: str) -> None:
 def test_the_operators_page(operator: Visitor) -> None:
     words = operator.look("/operations").words
     # Of two days: 300 conversions each, and one that could not be read.
-    assert re.search(r"advertiser:Ad-1 conversions 2 600 0 2", words)
+    assert re.search(r"advertiser:Ad-1 conversions [^|]*? UTC 2 600 0 2 0", words)
     assert re.search(r"timestamp[^|]*? advertiser:Ad-1 conversions 2", words)
     assert "spring 2 of 5 2 2 no nobody" in words
     assert "operate" in words
@@ -121,7 +121,7 @@ COUNTED = st.builds(
 
 @given(st.lists(COUNTED, max_size=40))
 def test_no_row_is_lost_or_counted_twice(counted: list[HourlyCount]) -> None:
-    arrivals = arrivals_of(counted, NOW_US)
+    arrivals = arrivals_of(counted, NOW_US, {})
     rows = sum(each.number for each in counted if each.verdict)
     assert arrivals.accepted + arrivals.duplicate + arrivals.quarantined == rows
     by_sender = [each.accepted + each.duplicate + each.quarantined for each in arrivals.senders]

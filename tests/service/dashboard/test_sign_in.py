@@ -94,9 +94,9 @@ def test_guessing_is_slowed_down(stage: Stage, nobody: Visitor) -> None:
     assert throttle.refused_for("127.0.0.1") is None
 
 
-def test_a_publisher_comes_to_the_reference(stage: Stage) -> None:
+def test_a_publisher_comes_to_its_deliveries(stage: Stage) -> None:
     publisher = stage.visitor("publisher", "search")
-    assert publisher.get("/").headers["location"] == "/docs"
+    assert publisher.get("/").headers["location"] == "/deliveries"
     refused = publisher.get("/campaigns")
     assert refused.status_code == 403
     assert "A key with the role publisher may not do this." in Outline(refused.text).words

@@ -105,7 +105,7 @@ def check(target: Target, role: str, directory: Path, parameters: str, *options:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
-    assert "Tested: 19" in done.stdout
+    assert "Tested: 24" in done.stdout
 
 
 @pytest.mark.parametrize(

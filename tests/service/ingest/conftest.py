@@ -31,7 +31,7 @@ def opened(store: Database, files: EventFiles, clock: SetClock) -> Iterator[Open
     intakes = []
 
     def open_one(clock: Clock = clock, waiting: int = 64, *, start: bool = True) -> Intake:
-        intakes.append(Intake(store, files, clock, waiting))
+        intakes.append(Intake(store, files, clock, waiting, 0, 2**40))
         if start:
             intakes[-1].start()
         return intakes[-1]

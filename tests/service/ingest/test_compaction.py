@@ -25,7 +25,16 @@ from adsbpc.service.ingest.rows import Source
 from adsbpc.service.store import event_files, open_store
 from tests.service.clocks import SetClock
 from tests.service.killed import compact_for_ever, killed
-from tests.service.pushed import CONVERSION, checked, files_in, ids, moment, numbered, stored
+from tests.service.pushed import (
+    CONVERSION,
+    arrived,
+    checked,
+    files_in,
+    ids,
+    moment,
+    numbered,
+    stored,
+)
 
 SMALL = Sizes(rows=200, files=20, large=50, own=3)
 
@@ -40,7 +49,7 @@ def put(
 ) -> None:
     """A live file of these rows."""
     advertisers = set(table["advertiser_id"].to_pylist())
-    name = files.write(source, table)
+    name = files.write(source, table if "arrived_at" in table.column_names else arrived(table))
     with store.writing(LOCK) as connection:
         advertiser = advertisers.pop() if len(advertisers) == 1 else ""
         files.list_new(connection, source, name, advertiser, table.num_rows)

@@ -20,7 +20,7 @@ from adsbpc.service.ingest.event_files import LOCK, EventFiles
 from adsbpc.service.ingest.rows import STORED, Source
 from adsbpc.service.store import event_files
 from tests.service.clocks import SetClock
-from tests.service.pushed import CONVERSION, checked, files_in, ids, numbered
+from tests.service.pushed import CONVERSION, arrived, checked, files_in, ids, numbered
 
 HOUR, DAY = 3_600, 86_400
 
@@ -37,7 +37,7 @@ def files(store: Database, tmp_path: Path, clock: SetClock) -> EventFiles:
 
 
 def impressions(first: int = 1, count: int = 2) -> pa.Table:
-    return checked(numbered(first, count)).table
+    return arrived(checked(numbered(first, count)).table)
 
 
 def list_files(files: EventFiles, store: Database, *names: str, advertiser: str = "Ad-1") -> None:
@@ -92,8 +92,7 @@ def test_every_file_has_every_column(files: EventFiles, packed: bool) -> None:
     assert found.schema.remove_metadata() == STORED["impressions"]
     assert found.to_pylist() == impressions().to_pylist()
     sale = checked([{"user_id": "u", "timestamp": CONVERSION["timestamp"]}], "conversions").table
-    arrived = pa.array([datetime.now(UTC)], pa.timestamp("us", "UTC"))
-    name = files.write("conversions", sale.append_column("arrived_at", arrived), packed=packed)
+    name = files.write("conversions", arrived(sale), packed=packed)
     assert pq.read_schema(files.folder / name).remove_metadata() == STORED["conversions"]
 
 

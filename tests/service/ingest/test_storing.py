@@ -24,6 +24,7 @@ from adsbpc.service.ingest.rows import Source
 from adsbpc.service.store import open_store
 from tests.service.clocks import START, SetClock
 from tests.service.pushed import (
+    BEFORE,
     CONVERSION,
     IMPRESSION,
     Opener,
@@ -32,6 +33,7 @@ from tests.service.pushed import (
     batch,
     files_in,
     ids,
+    moment,
     numbered,
     problems,
     stored,
@@ -59,6 +61,9 @@ def test_a_batch_is_stored_and_answered(
             {"row": 2, "verdict": "duplicate", "reason": Reason.REPEATED_ID},
             {"row": 3, "verdict": "quarantined", "reason": "unknown field: usr"},
         ],
+        "after_release": 0,
+        "last_event": moment(BEFORE),
+        "advertisers": {"Ad-1": 3},
         "repeated": False,
     }
     assert ids(files) == {"e1": 1, "e2": 1, "e3": 1}
@@ -211,7 +216,7 @@ def test_any_batches_are_stored_as_a_plain_loop_would(
     clock = SetClock()
     store = open_store("service.sqlite", folder)
     files = files_in(store, folder, clock)
-    intake = Intake(store, files, clock, 64)
+    intake = Intake(store, files, clock, 64, 0, 2**40)
     keys: dict[batches.BatchId, tuple[str, Answer]] = {}
     seen: set[tuple[str, str, str, str]] = set()
     expected: Counter[tuple[str, str, str | None]] = Counter()

@@ -20,7 +20,7 @@ from adsbpc import Client
 from adsbpc.client import ClientError
 from adsbpc.service.auth.permissions import Role
 from adsbpc.service.ingest.event_files import LOCK
-from adsbpc.service.releases import scheduler as leases
+from adsbpc.service.releases import leases
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 from tests.service.clocks import SetClock

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ Decision = Literal["allowed", "refused"]
 _FILE_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.jsonl")
 _LONGEST = 300
 _BLOCK_BYTES = 64 * 1024
+_MOST_LOOKED_AT = 50_000
 
 
 class AuditLog:
@@ -106,9 +107,13 @@ class AuditLog:
             raise _failure(self._folder, error) from None
         return sorted(found[1] for name in names if (found := _FILE_NAME.fullmatch(name)))
 
-    def newest(self, limit: int) -> list[dict[str, Any]]:
-        """The newest lines, newest first. Half lines that a crash left are passed over."""
-        return list(islice(self._backwards(), max(limit, 0)))
+    def newest(
+        self, limit: int, wanted: Callable[[dict[str, Any]], bool] = lambda line: True
+    ) -> list[dict[str, Any]]:
+        """The newest lines that are wanted, newest first, as far back as it is worth looking. Half
+        lines that a crash left are passed over."""
+        looked_at = islice(self._backwards(), _MOST_LOOKED_AT)
+        return list(islice(filter(wanted, looked_at), max(limit, 0)))
 
     def _backwards(self) -> Iterator[dict[str, Any]]:
         for day in reversed(self.days()):

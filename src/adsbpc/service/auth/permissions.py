@@ -34,12 +34,16 @@ class Principal:
 class Action(StrEnum):
     PUSH_IMPRESSIONS = "push impressions"
     PUSH_CONVERSIONS = "push conversions"
+    READ_DELIVERIES = "read own deliveries"
     LIST_CAMPAIGNS = "list campaigns"
     CREATE_CAMPAIGN = "create campaign"
     PLAN = "plan"
     READ_CAMPAIGN = "read campaign"
     READ_RELEASES = "read releases"
     RELEASE = "release"
+    WITHDRAW = "withdraw campaign"
+    PAUSE = "pause or resume campaign"
+    CLOSE = "close campaign"
     VERIFY = "verify"
     MANAGE_KEYS = "manage keys"
     OPERATE = "operate"
@@ -47,12 +51,18 @@ class Action(StrEnum):
 
 
 _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_RELEASES})
-_RUNNING = frozenset({Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY})
+_SENDING = frozenset({Action.READ_DELIVERIES, Action.WHO_AM_I})
+_RUNNING = frozenset(
+    {
+        Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY,
+        Action.WITHDRAW, Action.PAUSE, Action.CLOSE,
+    }
+)  # fmt: skip
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
-    Role.PUBLISHER: frozenset({Action.PUSH_IMPRESSIONS, Action.WHO_AM_I}),
-    Role.ADVERTISER: _READING | {Action.PUSH_CONVERSIONS, Action.WHO_AM_I},
+    Role.PUBLISHER: _SENDING | {Action.PUSH_IMPRESSIONS},
+    Role.ADVERTISER: _READING | _SENDING | {Action.PUSH_CONVERSIONS},
     Role.READER: _READING | {Action.WHO_AM_I},
 }
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from types import SimpleNamespace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from adsbpc.errors import AdsbpcError
-from adsbpc.model import ALL_PUBLISHERS
+from adsbpc.model import ALL_PUBLISHERS, PICO_RHO
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
@@ -28,6 +29,7 @@ from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import page, span
+from adsbpc.service.dashboard.steering import steering_of
 from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
@@ -88,11 +90,16 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     timeline, now = Timeline(grid), now_us(backend.clock)
     if visible >= slots:
         return Progress("Complete", "done", "")
+    condition = backend.campaigns.state(registered)
+    if condition == "closed" and visible >= backend.publication.last_slot(registered):
+        return Progress("Closed", "done", "")
+    if condition == "paused":
+        return Progress("Paused", "calm", "Nothing new is published until it is resumed.")
     slot = f"{timeline.word.capitalize()} {visible + 1}"
     wait = backend.publication.publish_after_us
     each = span(wait / MICROSECONDS_PER_SECOND)
     if backend.publication.due_slot(registered) > visible:
-        due = grid.boundaries[visible + 1] + wait
+        due = registered.spec.settled_at(visible + 1) + wait
         late = span((now - due) / MICROSECONDS_PER_SECOND)
         return Progress(
             "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
@@ -100,7 +107,8 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     # With the zone: readers may be anywhere.
     ends = timeline.moment(visible + 1)
     when = f"{ends.day} {ends:%B, %H:%M} {ends.tzname()}"
-    soon = f"{slot} is over on {when} and is published {each} later."
+    later = span((wait + registered.spec.events.held_back) / MICROSECONDS_PER_SECOND)
+    soon = f"{slot} is over on {when} and is published {later} later."
     if now < grid.starts_at:
         return Progress("Not begun", "calm", soon)
     return Progress("Running" if visible else "Collecting", "good", soon)
@@ -207,20 +215,60 @@ class Card:
 
 
 @router.get("/campaigns")
-def list_campaigns(request: Request) -> Response:
+def list_campaigns(
+    request: Request, q: Annotated[str, Query(max_length=200)] = "", sort: str = "attention"
+) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     require(request, principal, Action.LIST_CAMPAIGNS)
-    cards = [_card(backend, each) for each in readable_campaigns(request, principal)]
-    # What needs a look comes first.
-    cards.sort(key=lambda card: _ORDER[card.state.tone])
+    readable = readable_campaigns(request, principal)
+    wanted = [each for each in readable if q.casefold() in _searched(each)]
+    cards = [_card(backend, each) for each in wanted]
+    cards.sort(key=_SORTS.get(sort, _SORTS["attention"])[1])
     return page(
         request,
         "campaigns.html",
         principal,
         cards=cards,
+        any_readable=bool(readable),
+        q=q,
+        sort=sort if sort in _SORTS else "attention",
+        sorts={name: title for name, (title, _) in _SORTS.items()},
+        spending=_spending(backend, readable),
         counts=Counter(card.state.word.lower() for card in cards),
         may_create=allows(principal, Action.CREATE_CAMPAIGN),
     )
+
+
+def _searched(registered: Registered) -> str:
+    """What is looked through for a text."""
+    section = registered.spec.campaign
+    return f"{section.name} {section.advertiser} {section.scope}".casefold()
+
+
+# What needs a look comes first, unless somebody wants another order.
+_SORTS: dict[str, tuple[str, Callable[[Card], Any]]] = {
+    "attention": ("what needs a look", lambda card: _ORDER[card.state.tone]),
+    "name": ("name", lambda card: card.registered.name.casefold()),
+    "newest": ("newest first", lambda card: -card.registered.created_us),
+    "start": ("first day", lambda card: card.registered.spec.campaign.start),
+}
+
+
+def _spending(backend: Backend, readable: list[Registered]) -> SimpleNamespace | None:
+    """What all scopes together may cost somebody who is measured in all of them; None for one
+    scope, whose pages say it."""
+    by_scope = {each.scope: each for each in readable}
+    if len(by_scope) < 2:
+        return None
+    budgets = []
+    for registered in by_scope.values():
+        # One that cannot be read is told on its card.
+        with suppress(AdsbpcError):
+            visible = backend.publication.visible(registered)
+            budgets.append(registered.campaign.status(visible).scope_budget)
+    spent = sum(each.spent_pico_rho for each in budgets) / PICO_RHO
+    limit = sum(each.limit_pico_rho for each in budgets) / PICO_RHO
+    return SimpleNamespace(scopes=len(budgets), spent=f"{spent:.4g}", limit=f"{limit:.4g}")
 
 
 def _card(backend: Backend, registered: Registered) -> Card:
@@ -251,7 +299,8 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "problem": registered.problem if may_operate else "",
         "state": state,
         "released": released,
-        "is_over": released >= registered.spec.campaign.slots,
+        "is_over": released >= backend.publication.last_slot(registered),
+        "steering": steering_of(backend, principal, registered),
     }
     if body is None:
         visible = backend.publication.visible(registered)

@@ -6,11 +6,13 @@ Arrivals are counts of rows without noise. Must never: be shown to anybody but t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from adsbpc.ledger import Verification
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR
@@ -22,34 +24,40 @@ from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.clock import now_us
 from adsbpc.service.dashboard.pages import SentForm, page
 from adsbpc.service.ingest.batches import HourlyCount
+from adsbpc.service.ingest.deliveries import last_seen
 from adsbpc.service.releases.campaigns import Registered
 
 HOURS = 48
 _COLOURS = {"accepted": "series-1", "duplicate": "series-other", "quarantined": "series-6"}
 
 
-def arrivals_of(counted: Sequence[HourlyCount], now_us: int) -> SimpleNamespace:
+def arrivals_of(
+    counted: Sequence[HourlyCount], now_us: int, seen: Mapping[str, datetime]
+) -> SimpleNamespace:
     """What the page shows of arrivals: in all, by sender, by reason, by hour. A sender is a role
-    and whom it speaks for."""
+    and whom it speaks for; those who were `seen` before that sent nothing lately."""
     kinds, reasons = Counter[str](), Counter[tuple[str, str, str]]()
     hours = Counter[tuple[int, str]]()
     senders = defaultdict[tuple[str, str], Counter[str]](Counter)
     for each in counted:
-        kind = each.verdict if each.verdict in ("accepted", "duplicate") else "quarantined"
-        senders[each.owner, each.source][kind if each.verdict else "batches"] += each.number
-        if not each.verdict:
+        kind = each.kind
+        senders[each.owner, each.source][kind] += each.number
+        if kind not in _COLOURS:
             continue
         kinds[kind] += each.number
         hours[each.hour_us, kind] += each.number
         if kind == "quarantined":
             reasons[each.verdict, each.owner, each.source] += each.number
+    for owner in seen.keys() - {owner for owner, _ in senders}:
+        senders[owner, ""] = Counter()
     return SimpleNamespace(
         **{kind: kinds[kind] for kind in _COLOURS},
         senders=[
             SimpleNamespace(
                 owner=owner,
                 source=source,
-                **{kind: numbers[kind] for kind in ("batches", *_COLOURS)},
+                seen=seen.get(owner),
+                **{kind: numbers[kind] for kind in ("batches", *_COLOURS, "after_release")},
             )
             for (owner, source), numbers in sorted(senders.items())
         ],
@@ -144,15 +152,42 @@ def _chart(hours: Counter[tuple[int, str]], now_us: int) -> dict[str, Any]:
 router = APIRouter()
 
 _AUDIT_LINES = 25
+Filter = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """Which decisions are shown: `who` is part of a role, subject, key or address, `what` of an
+    action or its target, `decision` a whole one. Empty ones let all pass."""
+
+    who: str = ""
+    what: str = ""
+    decision: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.who or self.what or self.decision)
+
+    def wants(self, line: dict[str, Any]) -> bool:
+        def has(part: str, *names: str) -> bool:
+            return part.casefold() in " ".join(str(line.get(name, "")) for name in names).casefold()
+
+        return (
+            has(self.who, "role", "subject", "key_id", "address")
+            and has(self.what, "action", "target")
+            and self.decision in ("", line.get("decision"))
+        )
+
+
+_ALL = AuditFilter()
 # What the ledger said of a campaign when it was asked.
 Verified = tuple[Registered, Verification]
 
 
 @router.get("/operations")
-def show(request: Request) -> Response:
+def show(request: Request, who: Filter = "", what: Filter = "", decision: Filter = "") -> Response:
     principal = signed_in(request)
     require(request, principal, Action.OPERATE)
-    return _page(request, principal, None)
+    return _page(request, principal, None, AuditFilter(who, what, decision))
 
 
 @router.post("/operations/verification")
@@ -164,9 +199,15 @@ def verify(request: Request, form: SentForm) -> Response:
     return _page(request, principal, [(each, each.campaign.verify()) for each in campaigns])
 
 
-def _page(request: Request, principal: Principal, verified: list[Verified] | None) -> Response:
+def _page(
+    request: Request,
+    principal: Principal,
+    verified: list[Verified] | None,
+    asked: AuditFilter = _ALL,
+) -> Response:
     backend = backend_of(request)
-    arrivals = arrivals_of(backend.counts.by_hour(HOURS), now_us(backend.clock))
+    seen = last_seen(backend.store)
+    arrivals = arrivals_of(backend.counts.by_hour(HOURS), now_us(backend.clock), seen)
     standings = backend.scheduler.standings()
     return page(
         request,
@@ -177,7 +218,9 @@ def _page(request: Request, principal: Principal, verified: list[Verified] | Non
         standings=standings,
         behind=sum(each.due > each.released for each in standings),
         verified=verified,
-        audit=backend.audit.newest(_AUDIT_LINES),
+        disks=backend.disks(),
+        asked=asked,
+        audit=backend.audit.newest(_AUDIT_LINES, asked.wants),
         settings=_flat(backend.settings.without_secrets()),
     )
 

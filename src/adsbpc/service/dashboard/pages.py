@@ -57,6 +57,20 @@ def span(seconds: float) -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
+def in_bytes(number: int) -> str:
+    """Roughly, in one unit.
+
+    >>> in_bytes(512), in_bytes(3 * 2**20), in_bytes(5 * 2**40)
+    ('512 bytes', '3.0 MiB', '5.0 TiB')
+    """
+    size, unit = float(number), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{number} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+
+
 def coded(text: str) -> Markup:
     """What stands between backticks as code.
 
@@ -78,6 +92,7 @@ class Link:
 
 _LINKS = (
     Link("Campaigns", "/campaigns", Action.LIST_CAMPAIGNS),
+    Link("Deliveries", "/deliveries", Action.READ_DELIVERIES),
     Link("Operations", "/operations", Action.OPERATE),
     Link("Keys", "/operations/keys", Action.MANAGE_KEYS),
     Link("API", "/docs", Action.WHO_AM_I),
@@ -88,7 +103,13 @@ _LINKS = (
 def _environment() -> Environment:
     made = environment(PackageLoader(__package__))
     made.globals |= {"asset": assets.url, "version": __version__}
-    made.filters |= {"moment": moment, "span": span, "number": "{:,}".format, "coded": coded}
+    made.filters |= {
+        "moment": moment,
+        "span": span,
+        "bytes": in_bytes,
+        "number": "{:,}".format,
+        "coded": coded,
+    }
     return made
 
 
@@ -111,8 +132,8 @@ def page(
 
 
 def home_of(principal: Principal) -> str:
-    """Publishers have nothing to look at: they send impressions."""
-    return "/docs" if principal.role is Role.PUBLISHER else "/campaigns"
+    """Publishers look at what they sent, all others at what was measured."""
+    return "/deliveries" if principal.role is Role.PUBLISHER else "/campaigns"
 
 
 def _current(path: str) -> str:

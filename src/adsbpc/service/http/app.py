@@ -26,7 +26,15 @@ from adsbpc.errors import (
 from adsbpc.service.auth import api as key_api
 from adsbpc.service.auth.access import SignInNeeded, address_of, request_id_of
 from adsbpc.service.backend import Backend
-from adsbpc.service.dashboard import assets, campaigns, keys, new_campaign, reference
+from adsbpc.service.dashboard import (
+    assets,
+    campaigns,
+    deliveries,
+    keys,
+    new_campaign,
+    reference,
+    steering,
+)
 from adsbpc.service.dashboard import operations as operations_page
 from adsbpc.service.dashboard.keys import to_sign_in
 from adsbpc.service.dashboard.pages import error_page
@@ -38,7 +46,7 @@ from adsbpc.service.http.monitoring import RequestLog
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
 from adsbpc.service.ingest import api as event_api
 from adsbpc.service.logs import log_failure, public_text
-from adsbpc.service.releases import campaign_api, release_api
+from adsbpc.service.releases import campaign_api, lifecycle_api, release_api
 
 _DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
 and every slot attributed conversions per publisher are released with user-level differential
@@ -49,9 +57,9 @@ _REFUSED = (SpecError, PrivacyError, WorkloadError)
 _CONFLICT = (BudgetError, ReleaseError, TermsError)
 # Bodies that the routes read themselves.
 _SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
-_API = (event_api, campaign_api, release_api, key_api, operations)
+_API = (event_api, campaign_api, lifecycle_api, release_api, key_api, operations)
 # A new campaign before the page of one, whose path would take "new" for an id.
-PAGES = (new_campaign, campaigns, keys, operations_page, reference, assets)
+PAGES = (new_campaign, campaigns, steering, deliveries, keys, operations_page, reference, assets)
 
 
 def create_app(backend: Backend) -> FastAPI:

@@ -14,7 +14,9 @@ from adsbpc.errors import AdsbpcError
 from adsbpc.model.slots import to_moment
 from adsbpc.service.auth.access import Caller, backend_of, bearer, require
 from adsbpc.service.auth.permissions import Action
+from adsbpc.service.data_folder import Disk
 from adsbpc.service.http.problems import Problem, problems
+from adsbpc.service.ingest.deliveries import last_seen
 from adsbpc.service.releases.scheduler import Standing
 
 router = APIRouter()
@@ -77,7 +79,7 @@ def metrics(request: Request) -> Response:
 
 class Arrivals(BaseModel):
     """Rows of one hour, sender and verdict: accepted, duplicate, or why they were refused.
-    An empty verdict counts batches."""
+    An empty verdict counts batches; "after release" accepted rows that came late."""
 
     hour: datetime
     source: str
@@ -90,6 +92,8 @@ class Operations(BaseModel):
     """Counts without noise: for the operator, never to be published."""
 
     arrivals: list[Arrivals]
+    last_seen: dict[str, datetime]
+    disks: list[Disk]
     scheduler: list[Standing]
     settings: dict[str, Any]
 
@@ -114,6 +118,8 @@ def read_operations(
             Arrivals(hour=to_moment(each.hour_us), **asdict(each))
             for each in backend.counts.by_hour(hours)
         ],
+        last_seen=last_seen(backend.store),
+        disks=backend.disks(),
         scheduler=backend.scheduler.standings(),
         settings=backend.settings.without_secrets(),
     )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Request, Security
+from fastapi import APIRouter, Depends, Header, Query, Request, Security
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from starlette.concurrency import run_in_threadpool
 
 from adsbpc.events.schema import IMPRESSION_KINDS, LARGEST_VALUE, LONGEST_TEXT, FieldKind
-from adsbpc.service.auth.access import backend_of, bearer, principal_of, require
-from adsbpc.service.auth.permissions import Action, Principal
+from adsbpc.service.auth.access import Caller, backend_of, bearer, principal_of, require
+from adsbpc.service.auth.permissions import Action, Principal, Role
+from adsbpc.service.backend import Backend
 from adsbpc.service.clock import now_us
 from adsbpc.service.http.bodies import JSON, Received, receive_body, unpacked
 from adsbpc.service.http.problems import problems
 from adsbpc.service.ingest.bodies import NDJSON, PARQUET, check_body
+from adsbpc.service.ingest.deliveries import Deliveries, deliveries_of
 from adsbpc.service.ingest.intake import Answer, Batch
 from adsbpc.service.ingest.rows import ARRIVED_AT, FIELDS, OWNED, Source
 
@@ -116,3 +120,75 @@ async def _push(request: Request, sender: Principal, batch_key: str, source: Sou
             async with backend.intake.checking:
                 batch = await run_in_threadpool(checked, received)
             return await backend.intake.add(batch)
+
+
+class DeliveredBatch(BaseModel):
+    source: str
+    arrived_at: datetime
+    batch_key: str
+    rows: int
+    accepted: int
+    duplicates: int
+    quarantined: int
+    after_release: int
+
+
+class UnknownAdvertiser(BaseModel):
+    """An advertiser of rows in the newest batches that no campaign has which counts the publisher
+    by name."""
+
+    advertiser: str
+    rows: int
+    hint: str
+
+
+class OwnDeliveries(BaseModel):
+    """Of the key's own role and subject. `rows` counts by verdict those of the hours that were
+    asked for, `reasons` those in quarantine; `batches` are the newest that are remembered."""
+
+    last_seen: datetime | None
+    last_event: datetime | None
+    rows: dict[str, int]
+    reasons: dict[str, int]
+    batches: list[DeliveredBatch]
+    unknown_advertisers: list[UnknownAdvertiser]
+
+
+@router.get("/deliveries", summary="Read own deliveries", responses=problems(422))
+def read_deliveries(
+    request: Request,
+    caller: Caller,
+    hours: Annotated[int, Query(ge=1, le=744, description="How far back rows are counted.")] = 48,
+) -> OwnDeliveries:
+    """What the sender has sent, and what became of it: nobody else's rows have a part in it."""
+    require(request, caller, Action.READ_DELIVERIES)
+    found = own_deliveries(backend_of(request), caller, hours)
+    return OwnDeliveries(
+        last_seen=found.last_seen,
+        last_event=found.last_event,
+        rows=found.rows,
+        reasons=found.reasons,
+        batches=[
+            DeliveredBatch(
+                source=each.source, arrived_at=each.arrived_at,
+                **each.answer.model_dump(include=_OF_A_BATCH),
+            )
+            for each in found.newest
+        ],
+        unknown_advertisers=[UnknownAdvertiser(**asdict(each)) for each in found.unknown],
+    )  # fmt: skip
+
+
+_OF_A_BATCH = {"batch_key", "rows", "accepted", "duplicates", "quarantined", "after_release"}
+
+
+def own_deliveries(backend: Backend, sender: Principal, hours: int) -> Deliveries:
+    known = None
+    if sender.role is Role.PUBLISHER:
+        # Who lists this publisher has said so in public; of others nothing is told.
+        known = {
+            each.advertiser
+            for each in backend.campaigns.all()
+            if sender.subject in each.spec.campaign.publishers
+        }
+    return deliveries_of(backend.store, backend.counts, sender.owner, hours, known)

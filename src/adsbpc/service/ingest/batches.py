@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -37,16 +38,34 @@ _ADD: Final = inserts(
 )
 
 
+MOST_ADVERTISERS: Final = 20
+# Accepted rows that came when conversions before them may have been released.
+AFTER_RELEASE: Final = "after release"
+
+
 @dataclass(frozen=True)
 class HourlyCount:
     """`verdict` is "accepted", "duplicate" or the reason of a quarantine; of an empty one `number`
-    is that of batches."""
+    is that of batches, and of AFTER_RELEASE that of accepted rows that came late."""
 
     hour_us: int
     source: str
     owner: str
     verdict: str
     number: int
+
+    @property
+    def kind(self) -> str:
+        """Which of a few kinds a verdict is of: every reason is one of quarantine."""
+        return _KINDS.get(self.verdict, "quarantined")
+
+
+_KINDS: Final = {
+    "": "batches",
+    "accepted": "accepted",
+    "duplicate": "duplicate",
+    AFTER_RELEASE: "after_release",
+}
 
 
 class Counts:
@@ -131,6 +150,19 @@ class Answer(BaseModel):
     duplicates: int = Field(ge=0)
     quarantined: int = Field(ge=0)
     verdicts: list[RowVerdict]
+    after_release: int = Field(
+        default=0,
+        ge=0,
+        description="Accepted impressions that arrived so long after they happened that "
+        "conversions they led to may have been released without them.",
+    )
+    last_event: datetime | None = Field(
+        default=None, description="The newest moment of an accepted row."
+    )
+    advertisers: dict[str, int] = Field(
+        default={},
+        description=f"Accepted impressions by advertiser, of the {MOST_ADVERTISERS} with most.",
+    )
     repeated: bool = Field(
         default=False, description="The batch was stored before: this is the answer it got then."
     )
@@ -146,13 +178,13 @@ class Settled:
 
 class StoragePlan:
     """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
-    what the senders have used before."""
+    what the senders have used before; impressions of before `late_before_us` are late."""
 
     def __init__(
         self, batches: Collection[Batch], moment_us: int, used: Mapping[Sender, Used],
-        marker: Marker,
+        marker: Marker, late_before_us: int,
     ) -> None:  # fmt: skip
-        self.moment_us = moment_us
+        self.moment_us, self._late_before_us = moment_us, late_before_us
         self.settled: dict[BatchId, Settled] = {}
         self._used = used
         self._verdicts = Verdicts(used, moment_us)
@@ -190,28 +222,41 @@ class StoragePlan:
             duplicates=len(repeated),
             quarantined=len(checked.quarantined),
             verdicts=verdicts,
+            after_release=self._late(batch.source, table),
+            last_event=pc.max(table["timestamp"]).as_py(),
+            advertisers=_by_advertiser(table) if batch.source == "impressions" else {},
         )
         self.settled[batch.id] = Settled(batch.body_hash, answer)
         self._count(batch, answer)
 
+    def _late(self, source: Source, table: pa.Table) -> int:
+        """Conversions count when they arrive, and are never late."""
+        if source == "conversions":
+            return 0
+        happened = table["timestamp"].cast(pa.int64())
+        return pc.sum(pc.less(happened, self._late_before_us)).as_py() or 0
+
     def _count(self, batch: Batch, answer: Answer) -> None:
         numbers = Counter({"": 1, "accepted": answer.accepted, "duplicate": answer.duplicates})
+        numbers[AFTER_RELEASE] = answer.after_release
         numbers.update(map(counted_reason, batch.checked.quarantined.values()))
         for verdict, number in numbers.items():
             if number:
                 self._numbers[batch.source, batch.owner, verdict] += number
 
     def tables(self) -> dict[Source, pa.Table]:
-        """The rows of each source, conversions with their arrival."""
-        found = {source: pa.concat_tables(tables) for source, tables in self._tables.items()}
-        if "conversions" in found:
-            conversions = found["conversions"]
-            # A sender's clock may be ahead of ours; nothing arrives before it happens.
-            arrived = pc.max_element_wise(
-                conversions["timestamp"].cast(pa.int64()), pa.scalar(self.moment_us, pa.int64())
-            ).cast(MOMENT)
-            found["conversions"] = conversions.append_column(ARRIVED_AT, arrived)
-        return found
+        """The rows of each source, with their arrival."""
+        return {
+            source: self._arrived(pa.concat_tables(tables))
+            for source, tables in self._tables.items()
+        }
+
+    def _arrived(self, rows: pa.Table) -> pa.Table:
+        # A sender's clock may be ahead of ours; nothing arrives before it happens.
+        arrived = pc.max_element_wise(
+            rows["timestamp"].cast(pa.int64()), pa.scalar(self.moment_us, pa.int64())
+        )
+        return rows.append_column(ARRIVED_AT, arrived.cast(MOMENT))
 
     def record(self, connection: Connection, used: Mapping[Sender, Used]) -> bool:
         """Write answers, counts and event ids, in a transaction that holds LOCK; `used` is what
@@ -248,6 +293,15 @@ class StoragePlan:
         return self._verdicts.used
 
 
+def _by_advertiser(table: pa.Table) -> dict[str, int]:
+    counted = {
+        each["values"]: each["counts"]
+        for each in pc.value_counts(table["advertiser_id"]).to_pylist()
+    }
+    most = sorted(counted, key=lambda name: (-counted[name], name))[:MOST_ADVERTISERS]
+    return {name: counted[name] for name in most}
+
+
 def settled_before(
     connection: Connection, batches: Collection[Batch], moment_us: int
 ) -> dict[BatchId, Settled]:
@@ -262,7 +316,7 @@ def settled_before(
     )
     return {
         (owner, source, batch_key): Settled(
-            body_hash, _unpacked(answer).model_copy(update={"repeated": True})
+            body_hash, unpacked_answer(answer).model_copy(update={"repeated": True})
         )
         for owner, source, batch_key, body_hash, answer in found
     }
@@ -280,5 +334,5 @@ def _packed(answer: Answer) -> str:
     return b64encode(zlib.compress(answer.model_dump_json().encode(), level=1)).decode()
 
 
-def _unpacked(text: str) -> Answer:
+def unpacked_answer(text: str) -> Answer:
     return Answer.model_validate_json(zlib.decompress(b64decode(text)))

@@ -117,6 +117,14 @@ class EventFiles:
         with self._store.reading() as connection:
             return [self.folder / name for name in connection.execute(chosen).scalars()]
 
+    def listed(self, source: Source) -> list[str]:
+        """The names of all live files."""
+        chosen = select(event_files.c.name).where(
+            event_files.c.source == source, event_files.c.retired_us.is_(None)
+        )
+        with self._store.reading() as connection:
+            return list(connection.execute(chosen.order_by(event_files.c.name)).scalars())
+
     def manifest(self, source: Source, advertiser: str, path: Path) -> None:
         """Write the list of live files that a campaign reads, one absolute path a line."""
         files = self.live(source, advertiser) or [self._empty(source)]
@@ -127,6 +135,15 @@ class EventFiles:
         if not path.exists():
             write_durably(path, _as_parquet(STORED[source].empty_table(), packed=False), mode=_MODE)
         return path
+
+    def delete_retired(self) -> None:
+        """At once: a release that reads one of them fails, and is tried again with others."""
+        with self._store.writing(LOCK) as connection:
+            retired = event_files.c.retired_us.is_not(None)
+            names = connection.execute(select(event_files.c.name).where(retired)).scalars().all()
+            for name in names:
+                self.discard(name)
+            connection.execute(delete(event_files).where(retired))
 
     def sweep(self) -> int:
         """Delete files that a crash left behind, and those that were retired a day ago."""

@@ -45,10 +45,21 @@ _AGAIN_SECONDS = "1"
 
 
 class Intake:
-    """`waiting` batches may wait, others are sent away."""
+    """`waiting` batches may wait, others are sent away. Impressions that come too late for a slot
+    that is held back for `settle_us`, and for conversions that wait for `wait_us`, are counted
+    apart."""
 
-    def __init__(self, store: Database, files: EventFiles, clock: Clock, waiting: int) -> None:
+    def __init__(
+        self,
+        store: Database,
+        files: EventFiles,
+        clock: Clock,
+        waiting: int,
+        settle_us: int,
+        wait_us: int,
+    ) -> None:
         self._store, self._files, self._clock, self._limit = store, files, clock, waiting
+        self._settle_us, self._wait_us = settle_us, wait_us
         self._closed_until_us = 0
         self._inside: Counter[str] = Counter()
         # How many bodies are unpacked and checked at once.
@@ -178,7 +189,7 @@ class Intake:
         moment_us = max(now_us(self._clock), self._closed_until_us)
         # Written without the lock, so that other servers can store meanwhile.
         used, marker = self._event_ids.held(senders), self._event_ids.marker
-        plan = StoragePlan(batches, moment_us, used, marker)
+        plan = StoragePlan(batches, moment_us, used, marker, self._late_before(moment_us))
         written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
@@ -205,13 +216,24 @@ class Intake:
             if not fresh:
                 return before
             used = self._event_ids.follow(connection, senders)
-            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker)
+            late_before_us = self._late_before(moment_us)
+            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker, late_before_us)
             written = self._written(plan)
             if not plan.record(connection, used):
                 raise ServiceError("a batch was stored by somebody who did not hold the lock")
             self._list(connection, written)
         self._event_ids.keep(plan.used)
         return before | plan.settled
+
+    def _late_before(self, moment_us: int) -> int:
+        """Of when impressions are late that arrive at a moment: conversions right after them are in
+        a slot that was released, and have waited in vain."""
+        if self._closed_until_us == 0:
+            with self._store.reading() as connection:
+                self._closed_until_us = closed_until(connection)
+        return min(
+            moment_us - self._settle_us - self._wait_us, self._closed_until_us - self._settle_us
+        )
 
     def _written(self, plan: StoragePlan) -> list[tuple[Source, str, pa.Table]]:
         return [

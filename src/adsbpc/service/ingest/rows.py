@@ -34,7 +34,7 @@ FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
     "impressions": IMPRESSION_FIELDS,
     "conversions": CONVERSION_FIELDS,
 }
-# When a conversion arrived is the server's to say.
+# When a row arrived is the server's to say.
 ARRIVED_AT: Final = "arrived_at"
 MOMENT: Final = pa.timestamp("us", "UTC")
 _ARROW_TYPES: Final = {FieldKind.MOMENT: MOMENT, FieldKind.AMOUNT: pa.float64()}

@@ -14,7 +14,7 @@ from adsbpc.campaign.plan import plan
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import Section
+from adsbpc.model.section import Duration, Section
 from adsbpc.model.slots import to_moment
 from adsbpc.model.spec import CampaignSection
 from adsbpc.report.formats import promise_object
@@ -22,7 +22,7 @@ from adsbpc.service.auth.access import Caller, backend_of, bearer, campaign_for,
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, schemas_of
 from adsbpc.service.http.problems import Problem, phrase, problems
-from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.campaigns import Registered, State
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
@@ -35,16 +35,25 @@ _MOST_DOTS = 500
 # They name files.
 _REFUSED_KEYS = {
     "FitSection": ("holdout", "previous", "parameters"),
-    "PersonalBudgetSection": ("previous",),
     "WorkloadSection": ("matrix",),
 }
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
+class LateEvents(Section):
+    """How long slots are held back for impressions that arrive late, and how long conversions
+    without a touch wait for one. The server's settings say what holds if it is left out."""
+
+    settle: Duration
+    wait: Duration = 0
+
+
 class CampaignContent(Section):
-    """A campaign file without [events], [engine] and [ledger], which are the server's."""
+    """A campaign file without [engine] and [ledger], which are the server's; so is most of
+    [events]."""
 
     campaign: CampaignSection
+    events: LateEvents | None = None
     attribution: AttributionSection = AttributionSection()
     privacy: PrivacySection
     workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
@@ -56,13 +65,13 @@ def content_schemas() -> dict[str, dict[str, Any]]:
     for name, keys in _REFUSED_KEYS.items():
         for key in keys:
             del found[name]["properties"][key]
-    for name, field in AttributionSection.model_fields.items():
-        if any(getattr(each, "func", None) is duration_text for each in field.metadata):
-            found["AttributionSection"]["properties"][name] = {
-                "type": "string",
-                "pattern": "^[0-9]{1,6}[dhms]$",
-                "default": duration_text(field.default),
-            }
+    for section in (AttributionSection, LateEvents):
+        for name, field in section.model_fields.items():
+            if any(getattr(each, "func", None) is duration_text for each in field.metadata):
+                told = {"type": "string", "pattern": "^[0-9]{1,6}[dhms]$"}
+                if not field.is_required():
+                    told["default"] = duration_text(field.default)
+                found[section.__name__]["properties"][name] = told
     campaign = found["CampaignSection"]
     campaign["description"] = "`end`, the last day, may stand in place of `slots`."
     campaign["properties"]["end"] = {"type": "string", "format": "date"}
@@ -87,6 +96,7 @@ class CampaignSummary(BaseModel):
     created_at: datetime
     released: int
     due: int
+    state: State
 
 
 class CampaignList(BaseModel):
@@ -233,6 +243,7 @@ def _summary(request: Request, registered: Registered) -> dict[str, Any]:
         "created_at": to_moment(registered.created_us),
         "released": backend.publication.visible_slot(registered),
         "due": backend.publication.due_slot(registered),
+        "state": backend.campaigns.state(registered),
     }
 
 

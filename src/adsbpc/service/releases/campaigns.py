@@ -1,34 +1,28 @@
-"""The campaigns of a server: what is measured, made of the same spec as a campaign file.
-
-Where events are, which engine reads them and which ledger is charged is the server's to say, and
-no key of a campaign may name a file of the server.
-"""
+"""The campaigns of a server: what is measured, made of the same spec as a campaign file."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row, insert, select
 
 from adsbpc.campaign import Campaign, start
-from adsbpc.campaign.release_folder import folder_name
-from adsbpc.errors import BudgetError, ServiceError, SpecError
+from adsbpc.campaign.release_folder import ReleaseFolder, folder_name
+from adsbpc.errors import ServiceError, SpecError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
-from adsbpc.model import PICO_RHO, CampaignSpec, spec_of
-from adsbpc.model.publisher_list import publisher_file
-from adsbpc.model.release_spec import kept_privacy, stored_privacy
+from adsbpc.model import CampaignSpec, spec_of
+from adsbpc.model.release_spec import kept_privacy
 from adsbpc.model.slots import to_moment
 from adsbpc.model.spec import LedgerSection
 from adsbpc.model.toml import place
@@ -37,35 +31,40 @@ from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
 from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log_failure
+from adsbpc.service.releases.campaign_content import (
+    OF_EVENTS,
+    PREVIOUS,
+    WHERE,
+    check_capitals,
+    check_keys,
+    check_scope,
+    completed,
+    content_of,
+    given,
+)
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
-_SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
-_SERVERS_OWN = ("events", "engine", "ledger")
-# Pushed events have no further columns, and nobody pushes spend: better refused than left out.
-_OF_FILES = ("measure", "dimensions", "spend")
-# Keys that would make the server read a file that somebody names.
-_FILES = (
-    ("attribution", "fit", "holdout"),
-    ("attribution", "fit", "previous"),
-    ("attribution", "fit", "parameters"),
-    ("privacy", "personal_budget", "previous"),
-)
-_WHERE = "the campaign"
 # Planning takes the cube of it: some ten seconds here.
 _MOST_PERSONAL_SLOTS = 1_100
 _ID = re.compile("[0-9a-f]{32}")
 
 
+# Of a campaign that runs, or will.
+State = Literal["open", "paused", "closed"]
+
+
 @dataclass(frozen=True)
 class Registered:
-    """`problem` is what the last attempt to release it said, empty if all went well."""
+    """`problem` is what the last attempt to release it said, empty if all went well; `paused_us`
+    since when nothing is released of it, if it is paused."""
 
     campaign_id: str
     advertiser: str
     created_us: int
     problem: str
     spec: CampaignSpec
+    paused_us: int | None = None
 
     @property
     def scope(self) -> str:
@@ -97,9 +96,9 @@ class CampaignBook:
     def create(self, content: dict[str, Any], by: Principal) -> Registered:
         """Register a campaign, or raise SpecError with everything that is wrong with it."""
         campaign_id = uuid4().hex
-        spec = self.spec(content)
+        spec = self.spec(self._with_waiting(content))
         first_end = spec.grid.boundaries[1]
-        if first_end <= now_us(self._clock) and not self._has_started(spec):
+        if first_end <= now_us(self._clock) and not self.has_started(spec):
             raise SpecError(
                 "the first slot is over, and would be released without what was not stored yet",
                 place("campaign", "start"),
@@ -125,13 +124,25 @@ class CampaignBook:
         self._insert(row, spec)
         return Registered(campaign_id, spec.campaign.advertiser, created_us, "", spec)
 
+    def _with_waiting(self, content: dict[str, Any]) -> dict[str, Any]:
+        """With how long it waits for late impressions, if it does not say: as it started with, or
+        as the settings have it."""
+        if "events" in content:
+            return content
+        spec = self.spec(content)
+        events = self._settings.scheduler.model_dump(mode="json", include=OF_EVENTS)
+        if self.has_started(spec):
+            record = self.ledger.campaign(spec.campaign.scope, spec.campaign.name)
+            events = {} if record is None else record.promise.get("events", {})
+        return {**content, "events": events}
+
     def _first_day(self, spec: CampaignSpec) -> date:
         """The first whose first slot is not over."""
         begins, ends, *_ = spec.grid.boundaries
         moment = to_moment(now_us(self._clock) - (ends - begins))
         return moment.astimezone(ZoneInfo(spec.campaign.timezone)).date() + timedelta(days=1)
 
-    def _has_started(self, spec: CampaignSpec) -> bool:
+    def has_started(self, spec: CampaignSpec) -> bool:
         """Whether the ledger knows it: then the service's database was lost, and it goes on."""
         key = spec.campaign.scope, spec.campaign.name
         return self.ledger.exists() and self.ledger.campaign(*key) is not None
@@ -141,7 +152,7 @@ class CampaignBook:
         with self._store.writing("campaigns") as connection:
             for key in ("advertiser", "scope"):
                 known = connection.execute(select(columns[key]).distinct()).scalars()
-                _check_capitals(key, row[key], known)
+                check_capitals(key, row[key], known)
             stored = connection.execute(
                 select(campaigns).where(columns.scope == row["scope"]).order_by(columns.created_us)
             ).all()
@@ -160,26 +171,56 @@ class CampaignBook:
                     repr(row["name"]),
                     "Take another name",
                 )
-            if not self._has_started(spec):
+            if not self.has_started(spec):
                 others = [self._registered(other).spec for other in stored]
-                waiting = [other for other in others if not self._has_started(other)]
+                waiting = [other for other in others if not self.has_started(other)]
                 check_scope(self.ledger, spec, waiting)
             connection.execute(insert(campaigns).values(**row))
 
     def spec(self, content: dict[str, Any]) -> CampaignSpec:
-        _check_keys(content)
+        """What somebody sends. One that continues another names it by its id."""
+        check_keys(content)
+        if given(content, PREVIOUS):
+            content = self._continuing(content)
+        return self._spec(content)
+
+    def _continuing(self, content: dict[str, Any]) -> dict[str, Any]:
+        privacy = content["privacy"]
+        personal, section = privacy["personal_budget"], content.get("campaign")
+        before = self.get(str(personal["previous"]))
+        advertiser = section.get("advertiser") if isinstance(section, dict) else None
+        if before is None or before.advertiser != advertiser:
+            raise SpecError(
+                "expected the id of a campaign of this advertiser",
+                place(*PREVIOUS),
+                repr(personal["previous"]),
+                "List them: GET /v1/campaigns",
+            )
+        if self.last_slot(before) < self.slots(before):
+            raise SpecError(
+                f"campaign {before.name!r} still runs, and this one continues it",
+                place(*PREVIOUS),
+                repr(personal["previous"]),
+                "Close that one first",
+            )
+        folder = ReleaseFolder(before.spec, self.ledger).folder.relative_to(self._settings.data)
+        continued = {**personal, "previous": str(folder)}
+        return {**content, "privacy": {**privacy, "personal_budget": continued}}
+
+    def _spec(self, content: dict[str, Any]) -> CampaignSpec:
         engine = self._settings.engine
         whole = {
-            **_completed(content),
+            **completed(content),
             "events": {
                 # Lists of files, made for each release.
                 "impressions": "impressions.files",
                 "conversions": "conversions.files",
                 "engine": engine.name,
+                **content.get("events", {}),
             },
             "engine": {"options": engine.options},
         }
-        spec = spec_of(whole, self._settings.data, _WHERE)
+        spec = spec_of(whole, self._settings.data, WHERE)
         spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
         personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
         if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
@@ -225,24 +266,30 @@ class CampaignBook:
             content = json.loads(row.spec)
             if "privacy" in content:
                 content["privacy"] = kept_privacy(content["privacy"])
-            spec = self.spec(content)
+            spec = self._spec(content)
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
                 "Restore the service's database from a backup"
             ) from None
-        return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
+        return Registered(
+            row.campaign_id, row.advertiser, row.created_us, row.problem, spec, row.paused_us
+        )
 
     def last_slot(self, registered: Registered) -> int:
         if not self.ledger.exists():
             return 0
         return self.ledger.last_slot(registered.scope, registered.name)
 
+    def folder(self, registered: Registered) -> Path:
+        """For what a release needs while it runs."""
+        return self._settings.data / "campaigns" / registered.campaign_id
+
     @contextmanager
     def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
         """The campaign with all events that arrived up to the end of a slot, and none to come."""
-        close_arrivals(self._store, registered.spec.grid.boundaries[slot])
-        directory = self._settings.data / "campaigns" / registered.campaign_id
+        close_arrivals(self._store, registered.spec.settled_at(slot))
+        directory = self.folder(registered)
         directory.mkdir(exist_ok=True, mode=0o700)
         # Lists of its own for each attempt: others may be at work on the same slot.
         with TemporaryDirectory(dir=directory) as folder:
@@ -254,122 +301,19 @@ class CampaignBook:
             yield Campaign(registered.spec.model_copy(update={"events": events}))
 
     def due(self, registered: Registered, after_us: int) -> int:
-        """The last slot that is over for so long."""
-        ended = registered.spec.grid.last_ended(now_us(self._clock) - after_us)
+        """The last slot that is over for so long; of one that is paused no further one."""
+        if registered.paused_us is not None:
+            return min(self.last_slot(registered), registered.spec.last_over(now_us(self._clock)))
+        ended = registered.spec.last_over(now_us(self._clock) - after_us)
         return min(ended, self.slots(registered))
 
     def slots(self, registered: Registered) -> int:
         """How many it will have released in the end; none more of one that was closed."""
-        record = self.ledger.campaign(registered.scope, registered.name)
-        is_closed = record is not None and record.closed
+        is_closed = self.state(registered) == "closed"
         return self.last_slot(registered) if is_closed else registered.spec.campaign.slots
 
-
-def _check_capitals(key: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a second way to write a name: of the ledger's scopes only one could ever release."""
-    for other in known:
-        if other != name and other.casefold() == name.casefold():
-            raise SpecError(
-                f"there is a campaign with {key} = {other!r}, which differs in capitals only",
-                place("campaign", key),
-                repr(name),
-                f"Write {other!r}, or take a name that nobody mistakes for it",
-            )
-
-
-def _check_keys(content: dict[str, Any]) -> None:
-    for section in _SERVERS_OWN:
-        if section in content:
-            raise SpecError(
-                f"{_WHERE}: [{section}] is the server's to say. Remove it: events come by "
-                "POST /v1/impressions and /v1/conversions"
-            )
-    for section in _OF_FILES:
-        if section in content:
-            raise SpecError(
-                f"{_WHERE}: [{section}] is for campaigns that read files. Remove it, or run the "
-                "campaign with adsbpc release"
-            )
-    named = [".".join(path) for path in _FILES if _given(content, path)]
-    if publisher_file(content) is not None:
-        named.append("campaign.publishers")
-    workload = content.get("workload")
-    for section in workload if isinstance(workload, list) else []:
-        if _given(section, ("matrix",)):
-            named.append("workload.matrix")
-    if named:
-        raise SpecError(
-            f"{_WHERE}: {named[0]} names a file, and the server reads no file that a campaign "
-            "names. Remove it, or run the campaign with adsbpc release"
-        )
-
-
-def _given(content: Any, path: tuple[str, ...]) -> bool:
-    for part in path:
-        if not isinstance(content, dict) or part not in content:
-            return False
-        content = content[part]
-    return content is not None
-
-
-def _completed(content: dict[str, Any]) -> dict[str, Any]:
-    """With dates, which JSON has as texts, and the scope of its advertiser where it names none."""
-    section = content.get("campaign")
-    if not isinstance(section, dict):
-        return content
-    section = dict(section)
-    for key in ("start", "end"):
-        if isinstance(section.get(key), str):
-            try:
-                section[key] = date.fromisoformat(section[key])
-            except ValueError:
-                raise SpecError(
-                    "expected a day such as 2026-03-01", place("campaign", key), repr(section[key])
-                ) from None
-    if "advertiser" in section:
-        section.setdefault("scope", section["advertiser"])
-    return {**content, "campaign": section}
-
-
-def content_of(spec: CampaignSpec) -> dict[str, Any]:
-    """What was understood of a campaign, which reads the same for ever."""
-    content = spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
-    return content if spec.privacy is None else content | {"privacy": stored_privacy(spec.privacy)}
-
-
-def check_scope(ledger: Ledger, spec: CampaignSpec, waiting: Sequence[CampaignSpec]) -> None:
-    """Refuse a campaign that would not be let in after those of its scope that wait to start, the
-    oldest first, or that would keep one of them out.
-
-    A campaign reserves its budget in the ledger with its first slot. Two that wait for theirs must
-    not both be let in where there is room for one: the second would fail days later.
-    """
-    if not waiting:
-        return
-    own, first, *others = (Campaign(each).promise for each in (spec, *waiting))
-    scope, limit = spec.campaign.scope, first.scope_rho
-    reserved = sum((each.guarantee.rho for each in others), first.guarantee.rho)
-    if ledger.exists():
-        reserved += Fraction(ledger.reserved(scope), PICO_RHO)
-    if reserved + own.guarantee.rho > limit:
-        raise BudgetError(
-            f"scope {scope!r} has no room for campaign {spec.campaign.name!r} beside those that "
-            "have reserved or will",
-            float(own.guarantee.rho), float(reserved), float(limit - reserved),
-            "Lower [privacy] rho. Another scope is another promise to the same people",
-        )  # fmt: skip
-    # Whichever starts first opens the scope, with its own terms for all.
-    if own.scope_rho != limit:
-        raise SpecError(
-            f"scope {scope!r} is to have a limit of {float(limit):.12g}, as campaign "
-            f"{waiting[0].campaign.name!r} says, and not of {float(own.scope_rho):.12g}",
-            place("privacy", "scope_rho"),
-            to_do=f"Say scope_rho = {float(limit):.12g}",
-        )
-    if own.guarantee.adjacency != first.guarantee.adjacency:
-        raise SpecError(
-            f"[privacy] adjacency = {own.guarantee.adjacency.value!r}: campaign "
-            f"{waiting[0].campaign.name!r} of scope {scope!r} has "
-            f"{first.guarantee.adjacency.value!r}, and the two do not add up. Say that one, or "
-            "take another scope"
-        )
+    def state(self, registered: Registered) -> State:
+        record = self.ledger.campaign(registered.scope, registered.name)
+        if record is not None and record.closed:
+            return "closed"
+        return "open" if registered.paused_us is None else "paused"

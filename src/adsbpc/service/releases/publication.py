@@ -1,7 +1,8 @@
 """When a released slot becomes visible: at a declared moment, never when its work happens to end.
 
 Must never: let readers see anything of a slot, or that it is late, change between the moments
-end + k * publish_after. How long a release takes, and whether it fails, follows from events.
+end + settle + k * publish_after. How long a release takes, and whether it fails, follows from
+events.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Publication:
             last, moment_us = (known.slot, known.published_us) if known else (0, 0)
             done_us = now_us(self._clock) + _KNOWN_US
             for slot in range(last + 1, released + 1):
-                ended_us = registered.spec.grid.boundaries[slot]
+                ended_us = registered.spec.settled_at(slot)
                 # Slots become visible in their order.
                 moment_us = max(moment_us, moment_of(ended_us, self.publish_after_us, done_us))
                 connection.execute(

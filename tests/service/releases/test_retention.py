@@ -1,0 +1,172 @@
+"""What is deleted: old events and books that nothing open needs, and people who are forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from adsbpc.campaign.books import BookFolder
+from adsbpc.campaign.erasure import is_named
+from adsbpc.cli.main import app
+from adsbpc.errors import LedgerError
+from adsbpc.model import PICO_RHO
+from adsbpc.service.ingest.compaction import compact
+from adsbpc.service.ingest.removal import remove_rows
+from adsbpc.service.ingest.rows import SCHEMAS
+from tests.effort import examples
+from tests.service.keeping import DAY, START, Service
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Any:
+    made = Service(tmp_path, keep="2d")
+    yield made
+    made.close()
+
+
+def test_old_events_go_and_what_an_open_campaign_may_need_stays(service: Service) -> None:
+    campaign = service.create("spring", slots=9, slot="1w", week_starts="sunday")
+    service.put("early", "young", day=0)
+    service.put("theirs", day=0, advertiser="Ad-2")
+    service.put("young", "late", day=10)
+    service.clock.moment = START + 11 * DAY
+    service.backend.retention.apply()
+    # Nobody needs those of another advertiser; a purchase may come 30 days late.
+    assert service.users() == {"early": 1, "young": 2, "late": 1}
+    service.clock.moment = START + 36 * DAY
+    service.backend.scheduler.release(campaign, 5)
+    service.backend.retention.apply()
+    assert service.users() == {"young": 1, "late": 1}
+    assert service.users("conversions") == {"young": 1, "late": 1}
+    service.backend.lifecycle.close(campaign)
+    service.backend.retention.apply()
+    assert not service.users()
+    service.backend.files.delete_retired()
+    assert not service.anywhere("young") or all(
+        "adsbpc-books" in str(each) for each in service.anywhere("young")
+    )
+
+
+def test_books_go_when_a_campaign_is_long_over_and_the_audit_says_so(service: Service) -> None:
+    campaign = service.create("spring", days=2)
+    service.put("ann", "bob", day=0)
+    service.release(campaign, 1)
+    service.clock.moment = START + 30 * DAY
+    service.backend.retention.apply()
+    assert is_named(campaign.spec, "ann"), "an open campaign needs its books"
+    service.backend.scheduler.look()
+    service.backend.retention.apply()
+    assert not is_named(campaign.spec, "ann")
+    ledger = service.backend.campaigns.ledger
+    record = ledger.campaign("spring", "spring")
+    assert record is not None
+    assert (record.closed, record.erased) == (True, True)
+    assert ledger.reserved("spring") == ledger.spent("spring") <= PICO_RHO
+    assert campaign.campaign.verify().problem is None
+    findings = campaign.campaign.audit()
+    assert findings.held
+    assert any("books were erased" in each.detail for each in findings.claims)
+
+
+def test_books_that_are_gone_without_a_word_of_the_ledger_are_lost(service: Service) -> None:
+    campaign = service.create("spring", days=2)
+    service.put("ann", day=0)
+    service.release(campaign, 1)
+    with pytest.raises(LedgerError, match="may still release"):
+        service.backend.campaigns.ledger.erase_books("spring", "spring")
+    BookFolder.all_of(campaign.spec)[0].erase()
+    assert campaign.campaign.verify().problem is not None
+    assert not campaign.campaign.audit().held
+
+
+def test_a_person_is_forgotten_and_no_budget_comes_back(service: Service) -> None:
+    over, running = service.create("over", days=1), service.create("running", days=3)
+    service.put("ann", "bob", day=0)
+    service.release(over, 1)
+    service.release(running, 1)
+    compact(service.backend.files, service.backend.store, "impressions")
+    ledger = service.backend.campaigns.ledger
+    spent = {scope: ledger.spent(scope) for scope in ("over", "running")}
+    found = service.backend.retention.forget("ann")
+    assert (found.rows, found.erased, found.keep) == (2, ("over",), ("running",))
+    assert service.users() == service.users("conversions") == {"bob": 1}
+    assert service.anywhere("ann") == list(
+        BookFolder.all_of(running.spec)[0].folder.glob("slot=0001/*/names.parquet")
+    )
+    assert {scope: ledger.spent(scope) for scope in spent} == spent
+    assert ledger.reserved("running") == PICO_RHO
+    # The account is used for as long as the campaign runs, and goes with it.
+    service.put("ann", day=1)
+    service.release(running, 2)
+    assert running.campaign.audit().held
+    service.backend.lifecycle.close(running)
+    service.backend.retention.apply()
+    assert service.anywhere("ann") == []
+    assert {scope: ledger.spent(scope) for scope in spent} == spent | {
+        "running": ledger.reserved("running")
+    }
+    assert service.backend.retention.forget("nobody").rows == 0
+
+
+def test_the_command(service: Service, tmp_path: Path) -> None:
+    service.put("ann", "bob", day=0)
+    config = tmp_path / "service.toml"
+    config.write_text('[service]\ndata = "data"\n', encoding="utf-8")
+    answer = CliRunner().invoke(app, ["forget", "ann", "--config", str(config), "--json"])
+    assert json.loads(answer.stdout) == {"user": "ann", "rows": 2, "erased": [], "kept": []}
+    answer = CliRunner().invoke(app, ["forget", "bob", "--config", str(config)])
+    assert "Removed 2 rows" in answer.stdout
+    assert "No budget is returned" in answer.stdout
+    assert not service.users()
+
+
+@given(data=st.data())
+@settings(max_examples=examples(5, 40))
+def test_rows_that_stay_are_neither_lost_nor_doubled(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever is removed and merged in whatever order."""
+    service = Service(tmp_path_factory.mktemp("any"))
+    try:
+        expected: Counter[str] = Counter()
+        files, store = service.backend.files, service.backend.store
+        people = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)
+        for day in range(data.draw(st.integers(1, 5))):
+            users = data.draw(people)
+            service.put(*users, day=day)
+            expected.update(users)
+            if data.draw(st.booleans()):
+                for source in SCHEMAS:
+                    compact(files, store, source)
+            if data.draw(st.booleans()):
+                gone = data.draw(st.sampled_from("abcdef"))
+                service.backend.retention.forget(gone)
+                del expected[gone]
+            assert service.users() == service.users("conversions") == expected
+    finally:
+        service.close()
+
+
+def test_a_merge_at_the_same_time_is_overtaken_or_overtakes(service: Service) -> None:
+    files, store = service.backend.files, service.backend.store
+    service.put("ann", "bob", day=0)
+    service.put("cid", day=0)
+    calls: list[int] = []
+
+    def theirs(table: Any) -> Any:
+        if not calls:
+            # Between reading a file and taking it off the list, it is merged with another.
+            calls.append(compact(files, store, "impressions"))
+        return pc.equal(table["user_id"], "ann")
+
+    assert remove_rows(files, store, "impressions", theirs) == 1
+    assert calls == [2]
+    assert service.users() == {"bob": 1, "cid": 1}
