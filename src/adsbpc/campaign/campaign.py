@@ -352,15 +352,15 @@ class Campaign:
         measure: str | None = None,
     ) -> Report:
         """Released values with intervals; `adjusted` totals never fall. For `through`: status."""
-        from adsbpc.campaign.range_errors import range_errors_of
+        from adsbpc.campaign.running_noise import running_noise_of
         from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
         spend, promise = read_spend(self.spec), promise_with(self.spec, scope.limit)
-        errors = range_errors_of(self.spec, seen.campaign, releases)
-        shown = (level, adjusted, measure, spend, errors)
+        noise = running_noise_of(self.spec, seen.campaign, releases)
+        shown = (level, adjusted, measure, spend, noise)
         return Report(self.spec, releases, promise, own, scope, *shown)
 
     @property

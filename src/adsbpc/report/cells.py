@@ -19,7 +19,8 @@ class Cell:
     """A query's answer for one sum of a measure's view, after a slot. `keys` are the values that it
     keeps of the first dimensions: none for everything together.
 
-    `cut` estimates what personal budgets kept out of the estimate; 0 if nothing is known of that.
+    `cut` estimates what personal budgets kept out of the estimate, with a standard error of
+    `cut_error`; both are 0 if nothing is known of that.
     `noisy`: the interval reaches zero, so at its level this cannot be told from nothing.
     """
 
@@ -36,6 +37,7 @@ class Cell:
     high: float
     cut: float
     noisy: bool
+    cut_error: float = 0.0
 
     @property
     def publisher(self) -> str:
@@ -96,6 +98,7 @@ class Lens:
                         estimate.cut,
                         # Below zero there is nothing that a sum could be; other queries may be.
                         noisy=low <= 0 and (estimate.span is not None or high >= 0),
+                        cut_error=estimate.cut_error,
                     )
 
     def _adjusted(self, estimate: Estimate) -> float | None:
