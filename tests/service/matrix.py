@@ -92,6 +92,9 @@ TABLE = {
     ("GET", "/v1/campaigns"): Call(READERS),
     ("POST", "/v1/campaigns"): Call({"operator": 201}, new_content),
     ("GET", "/v1/campaigns/{campaign}"): Call(READERS, of_campaign=True),
+    ("PUT", "/v1/campaigns/{campaign}/spend"): Call(
+        {"operator": 200, "advertiser": 200}, lambda: '{"rows": []}', of_campaign=True
+    ),
     ("GET", "/v1/campaigns/{campaign}/verification"): Call(OPERATOR, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/releases"): Call(READERS, of_campaign=True),
     ("POST", "/v1/campaigns/{campaign}/releases"): Call(OPERATOR, of_campaign=True),

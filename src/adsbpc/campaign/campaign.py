@@ -9,7 +9,7 @@ campaign.report().to_pandas()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -132,13 +132,20 @@ class Campaign:
         """What is promised, with the limit that the ledger has for the scope."""
         return promise_with(self.spec, self._budgets(self._ledger.snapshot(*self._key))[1].limit)
 
-    def plan(self, bound: float | None = None) -> Plan:
+    def plan(
+        self,
+        bound: float | None = None,
+        expected: Mapping[str, float] | None = None,
+        targets: Sequence[str] = (),
+    ) -> Plan:
         """The promise, the split of the budget, and the errors that a bound, or an allowance of
-        personal budgets, would mean, before any data. Refused where the scope has no room."""
+        personal budgets, would mean, before any data; beside what is `expected` of each measure.
+        `targets`, such as "revenue/publisher=10%", ask which rho and shares reach them. Refused
+        where the scope has no room."""
         from adsbpc.campaign.plan import plan
         from adsbpc.campaign.planning import with_room
 
-        return plan(with_room(self.spec, self._ledger), bound)
+        return plan(with_room(self.spec, self._ledger), bound, expected, targets)
 
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None

@@ -205,7 +205,7 @@ class PersonalBudget:
             np.vstack([0 * p[:1], p.cumsum(axis=0)])[list(boundaries)] * self.scale for p in parts
         ]
         column, cut = ((each @ each.T).tolist() for each in sums)
-        views = tuple(self._noise(k) ** 2 for k in range(len(self.layout.dimensions) + 1))
+        views = tuple(map(self.margins.view_variance, range(len(self.layout.dimensions) + 1)))
         return RunningNoise(tuple(boundaries), column, cut, views, _UNEVEN)
 
     def cut_multiplier_of(self, multiplier: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
@@ -16,6 +16,7 @@ from adsbpc.model.section import Key, Name, Section
 from adsbpc.model.toml import MisfitError
 
 MetricName = Literal["conversions", "value"]
+Amount = Annotated[float, Field(gt=0, le=1e15)]
 ValueCap = Annotated[float, Field(ge=1e-6, le=1e12)]
 PUBLISHER = "publisher"
 # Of the sum of everything, and of each further dimension: the total costs people who convert once
@@ -145,3 +146,15 @@ def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:
     if sum(shares) != 1:
         raise MisfitError(f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1")
     return shares
+
+
+def check_expected(expected: Mapping[str, float], names: Sequence[str]) -> None:
+    """Refuse to expect something of a measure that there is not."""
+    for name in expected:
+        if name not in names:
+            raise MisfitError(
+                f"there is no such measure: expected one of {', '.join(names)}."
+                f"{did_you_mean(name, set(names))} Rename or remove it",
+                "expected",
+                name,
+            )

@@ -21,10 +21,12 @@ from adsbpc.model.layout import Dimension, Layout
 from adsbpc.model.measure import Measure
 from adsbpc.model.measure_spec import (
     PUBLISHER,
+    Amount,
     DimensionSection,
     MeasureSection,
     MetricName,
     ValueCap,
+    check_expected,
     check_listed,
     check_measures,
     check_metric,
@@ -270,6 +272,7 @@ class CampaignSpec(Section):
     measure: tuple[MeasureSection, ...] = ()
     dimensions: dict[Key, DimensionSection] = Field(default={})
     spend: SpendSection | None = None
+    expected: dict[Key, Amount] = Field(default={})
     checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
@@ -312,6 +315,7 @@ class CampaignSpec(Section):
                 "it into a measure"
             )
         check_measures(self.measure, self.dimensions, self.attribution.model)
+        check_expected(self.expected, [each.name for each in self.measures])
         return self
 
     @property

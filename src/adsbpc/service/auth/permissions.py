@@ -34,6 +34,7 @@ class Principal:
 class Action(StrEnum):
     PUSH_IMPRESSIONS = "push impressions"
     PUSH_CONVERSIONS = "push conversions"
+    PUSH_SPEND = "push spend"
     LIST_CAMPAIGNS = "list campaigns"
     CREATE_CAMPAIGN = "create campaign"
     PLAN = "plan"
@@ -47,17 +48,19 @@ class Action(StrEnum):
 
 
 _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_RELEASES})
-_RUNNING = frozenset({Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY})
+_RUNNING = frozenset(
+    {Action.CREATE_CAMPAIGN, Action.PLAN, Action.PUSH_SPEND, Action.RELEASE, Action.VERIFY}
+)
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
     Role.PUBLISHER: frozenset({Action.PUSH_IMPRESSIONS, Action.WHO_AM_I}),
-    Role.ADVERTISER: _READING | {Action.PUSH_CONVERSIONS, Action.WHO_AM_I},
+    Role.ADVERTISER: _READING | {Action.PUSH_CONVERSIONS, Action.PUSH_SPEND, Action.WHO_AM_I},
     Role.READER: _READING | {Action.WHO_AM_I},
 }
 
 # Each is about one campaign: who speaks for one advertiser may do it to that one's only.
-_TO_ONE_CAMPAIGN = frozenset({Action.READ_CAMPAIGN, Action.READ_RELEASES})
+_TO_ONE_CAMPAIGN = frozenset({Action.READ_CAMPAIGN, Action.READ_RELEASES, Action.PUSH_SPEND})
 
 
 def allows(principal: Principal, action: Action, advertiser: str | None = None) -> bool:

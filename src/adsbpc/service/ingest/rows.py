@@ -30,9 +30,13 @@ from adsbpc.model.spec import EventsSection
 
 Source = Literal["impressions", "conversions"]
 
+# What breakdowns may be by: texts that a row may have, and that campaigns list the values of.
+DIMENSION_COLUMNS: Final = ("country", "region", "device", "category")
+_DIMENSION_FIELDS = tuple(Field(name, FieldKind.WORD, required=False) for name in DIMENSION_COLUMNS)
 FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
-    "impressions": IMPRESSION_FIELDS,
-    "conversions": CONVERSION_FIELDS,
+    "impressions": (*IMPRESSION_FIELDS, *_DIMENSION_FIELDS),
+    # When it arrived is added last.
+    "conversions": (*CONVERSION_FIELDS[:-1], *_DIMENSION_FIELDS, CONVERSION_FIELDS[-1]),
 }
 # When a conversion arrived is the server's to say.
 ARRIVED_AT: Final = "arrived_at"
@@ -181,7 +185,8 @@ def check_columns(
             pc.greater_equal(columns["value"], 0), pc.less_equal(columns["value"], LARGEST_VALUE)
         )
         verdicts.rule(pc.invert(allowed), str(Reason.BAD_VALUE))
-    verdicts.text("event_id", columns["event_id"])
+    for name in ("event_id", *DIMENSION_COLUMNS):
+        verdicts.text(name, columns[name])
 
     schema = SCHEMAS[source]
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

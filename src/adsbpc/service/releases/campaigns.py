@@ -35,15 +35,16 @@ from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
-from adsbpc.service.ingest.rows import SCHEMAS
+from adsbpc.service.ingest.rows import DIMENSION_COLUMNS, SCHEMAS
 from adsbpc.service.logs import log_failure
+from adsbpc.service.releases.spend import with_spend
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
-_SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
+_SECTIONS = (
+    "campaign", "attribution", "privacy", "workload", "checks", "measure", "dimensions", "expected",
+)  # fmt: skip
 _SERVERS_OWN = ("events", "engine", "ledger")
-# Pushed events have no further columns, and nobody pushes spend: better refused than left out.
-_OF_FILES = ("measure", "dimensions", "spend")
 # Keys that would make the server read a file that somebody names.
 _FILES = (
     ("attribution", "fit", "holdout"),
@@ -181,6 +182,14 @@ class CampaignBook:
         }
         spec = spec_of(whole, self._settings.data, _WHERE)
         spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
+        for name, dimension in spec.dimensions.items():
+            if dimension.column not in DIMENSION_COLUMNS:
+                raise SpecError(
+                    f"events have the columns {', '.join(DIMENSION_COLUMNS)} here",
+                    place("dimensions", name, "column"),
+                    repr(dimension.column),
+                    "Push it as one of them",
+                )
         personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
         if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
             raise SpecError(
@@ -225,13 +234,17 @@ class CampaignBook:
             content = json.loads(row.spec)
             if "privacy" in content:
                 content["privacy"] = kept_privacy(content["privacy"])
-            spec = self.spec(content)
+            spec = with_spend(self.spec(content), self.folder_of(row.campaign_id))
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
                 "Restore the service's database from a backup"
             ) from None
         return Registered(row.campaign_id, row.advertiser, row.created_us, row.problem, spec)
+
+    def folder_of(self, campaign_id: str) -> Path:
+        """What the server keeps of a campaign besides its database."""
+        return self._settings.data / "campaigns" / campaign_id
 
     def last_slot(self, registered: Registered) -> int:
         if not self.ledger.exists():
@@ -242,14 +255,19 @@ class CampaignBook:
     def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
         """The campaign with all events that arrived up to the end of a slot, and none to come."""
         close_arrivals(self._store, registered.spec.grid.boundaries[slot])
-        directory = self._settings.data / "campaigns" / registered.campaign_id
+        directory = self.folder_of(registered.campaign_id)
         directory.mkdir(exist_ok=True, mode=0o700)
         # Lists of its own for each attempt: others may be at work on the same slot.
         with TemporaryDirectory(dir=directory) as folder:
             lists: dict[str, str] = {}
             for source in SCHEMAS:
                 lists[source] = str(Path(folder) / f"{source}.files")
-                self._files.manifest(source, registered.advertiser, Path(lists[source]))
+                columns = [
+                    each.column
+                    for each in registered.spec.dimensions.values()
+                    if f"{each.of}s" == source
+                ]
+                self._files.manifest(source, registered.advertiser, Path(lists[source]), columns)
             events = registered.spec.events.model_copy(update=lists)
             yield Campaign(registered.spec.model_copy(update={"events": events}))
 
@@ -284,12 +302,11 @@ def _check_keys(content: dict[str, Any]) -> None:
                 f"{_WHERE}: [{section}] is the server's to say. Remove it: events come by "
                 "POST /v1/impressions and /v1/conversions"
             )
-    for section in _OF_FILES:
-        if section in content:
-            raise SpecError(
-                f"{_WHERE}: [{section}] is for campaigns that read files. Remove it, or run the "
-                "campaign with adsbpc release"
-            )
+    if "spend" in content:
+        raise SpecError(
+            f"{_WHERE}: [spend] names a file. Remove it: spend comes by PUT "
+            "/v1/campaigns/{campaign}/spend"
+        )
     named = [".".join(path) for path in _FILES if _given(content, path)]
     if publisher_file(content) is not None:
         named.append("campaign.publishers")
