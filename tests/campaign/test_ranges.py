@@ -72,7 +72,10 @@ def test_any_range_of_a_report(privacy: str, tmp_path: Path) -> None:
             assert (cell.keys, cell.first_slot, cell.slot) == (same.keys, *slots)
             assert cell.estimate == pytest.approx(same.estimate, abs=1e-9)
             assert cell.standard_error == pytest.approx(same.standard_error)
-            assert (cell.low, cell.high) == pytest.approx((same.low, same.high))
+            assert cell.low == pytest.approx(same.low)
+            # What was cut is never negative, in a release as in a difference of two.
+            if slots[0] == 1:
+                assert cell.high == pytest.approx(same.high)
     parts = [report.between(1, 2), report.between(3, 5)]
     for one, other, both in zip(*parts, report.between(1, 5), strict=True):
         assert one.estimate + other.estimate == pytest.approx(both.estimate, abs=1e-9)

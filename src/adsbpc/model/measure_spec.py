@@ -141,10 +141,14 @@ def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:
         return tuple(Fraction(1, len(measures)) for _ in measures)
     if len(given) < len(measures):
         missing = next(each.name for each in measures if each.share is None)
-        raise MisfitError(f"measure {missing!r} has no share, and others have: give all or none")
+        raise MisfitError(
+            f"measure {missing!r} has no share, and others have: give all or none", "measure"
+        )
     shares = tuple(Fraction(str(share)) for share in given)
     if sum(shares) != 1:
-        raise MisfitError(f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1")
+        raise MisfitError(
+            f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1", "measure"
+        )
     return shares
 
 

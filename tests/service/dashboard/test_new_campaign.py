@@ -141,7 +141,7 @@ TEXTS = st.text(max_size=30)
 @given(st.fixed_dictionaries(dict.fromkeys(WANTED, TEXTS)))
 def test_any_text_makes_content_that_says_what_was_typed(values: dict[str, str]) -> None:
     content = fields.content_of(values)
-    assert set(content) <= {"campaign", "privacy", "attribution"}
+    assert set(content) <= {"campaign", "privacy", "attribution", "expected"}
     for field, (section, key) in fields.PLACES.items():
         where = content
         for part in section.split("."):
