@@ -25,12 +25,12 @@ campaign = Campaign.load(made.spec)
 # %% Before any data: how large will errors be beside what is counted, and what would halve them?
 print("## plan")
 expected = {"conversions": 0.19 * people * days / 31, "revenue": 9.4 * people * days / 31}
-plan = campaign.plan(expected=expected, targets=["revenue/publisher@10%=12%"])
+plan = campaign.plan(expected=expected, targets=["revenue/publisher@10%=5%"])
 for row in plan.accuracy:
     if row.period == "campaign" and row.part in (1.0, 0.1):
         what = row.measure if row.view == "total" else f"{row.measure}, {row.view} with 10%"
         print(f"{what}: {row.amount:,.0f} expected, within {row.within:.1%}")
-print(f"Revenue within 12% there needs rho = {plan.proposal.rho:g}, shares {plan.proposal.shares}")
+print(f"Revenue within 5% there needs rho = {plan.proposal.rho:g}, shares {plan.proposal.shares}")
 
 # %% Release every day that is over, as a job does every morning.
 print("## figures")
