@@ -199,7 +199,7 @@ const explorerOf = (explorer) => {
               ),
             ]
           : []),
-        make("td", { class: "spark" }, line(depth, index, view)),
+        make("td", { class: "over-time" }, line(depth, index, view)),
       );
     };
 
