@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from adsbpc.campaign import Campaign, attribute
@@ -20,7 +22,10 @@ from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 from bench.measured import Measured, seconds_of
-from bench.released import release_every_slot, released_spec
+from bench.released import BY_COUNTRY, release_every_slot, released_spec
+
+# Slots that are released from events.
+_RELEASED = 4
 
 
 def _scan_seconds(engine: Engine, relations: Sequence[object]) -> float:
@@ -38,30 +43,32 @@ def _measured(floor: float, seconds: float) -> Measured:
     return Measured.of(floor, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
+def _events_content(data: Path, model: str, more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a campaign file over the made-up events says."""
+    return {
+        "campaign": {
+            "name": "bench",
+            "advertiser": "Ad-1",
+            "start": "2026-03-01",
+            "slots": SLOTS,
+            "publishers": [f"P-{k}" for k in range(PUBLISHERS - 2)],
+        },
+        "events": {
+            name: str(data / "events" / f"{name}.parquet")
+            for name in ("impressions", "conversions")
+        },
+        "attribution": {
+            "model": model,
+            "click_lookback": f"{LOOKBACK_DAYS}d",
+            "view_lookback": f"{LOOKBACK_DAYS}d",
+            **(more or {}),
+        },
+        "privacy": {"rho": 1.0},
+    }
+
+
 def _events_spec(data: Path, model: str, more: dict[str, Any] | None = None) -> CampaignSpec:
-    return CampaignSpec.model_validate(
-        {
-            "campaign": {
-                "name": "bench",
-                "advertiser": "Ad-1",
-                "start": "2026-03-01",
-                "slots": SLOTS,
-                "publishers": [f"P-{k}" for k in range(PUBLISHERS - 2)],
-            },
-            "events": {
-                "impressions": "impressions.parquet",
-                "conversions": "conversions.parquet",
-            },
-            "attribution": {
-                "model": model,
-                "click_lookback": f"{LOOKBACK_DAYS}d",
-                "view_lookback": f"{LOOKBACK_DAYS}d",
-                **(more or {}),
-            },
-            "privacy": {"rho": 1.0},
-            "directory": data / "events",
-        }
-    )
+    return CampaignSpec.model_validate(_events_content(data, model, more))
 
 
 def _open(memory: str) -> Engine:
@@ -161,6 +168,31 @@ def personal_budgets_by_slot(data: Path) -> Measured:
     return _measured(floor, seconds_of(lambda: release_every_slot(data, engine, relation)))
 
 
+def publishers_by_country_by_slot(data: Path) -> Measured:
+    """The same for publishers and countries, with sums of their own for everything and publishers:
+    a thousand cells, in which 50 million conversions fall."""
+    engine = _open("3GiB")
+    relation = _rows_by_slot(data)
+    floor = _scan_seconds(engine, [relation])
+    work = partial(release_every_slot, data, engine, relation, by_country=True)
+    return _measured(floor, seconds_of(work))
+
+
+def release_of_a_thousand_cells(data: Path) -> Measured:
+    """Slots from events to the ledger, by publishers and countries; the floor is the same campaign
+    by publishers alone, without sums of their own."""
+    return _measured(_release_seconds(data, {}), _release_seconds(data, BY_COUNTRY))
+
+
+def _release_seconds(data: Path, measures: dict[str, Any]) -> float:
+    with TemporaryDirectory(dir=data) as directory:
+        content = _events_content(data, "last_touch") | measures
+        campaign = Campaign(CampaignSpec.model_validate({**content, "directory": Path(directory)}))
+        # The first slot plans the campaign and shows its events, whatever it counts.
+        campaign.release(1)
+        return seconds_of(lambda: [campaign.release(slot) for slot in range(2, _RELEASED + 1)])
+
+
 def audit(data: Path) -> Measured:
     """Everything that those books and that ledger claim, recomputed; the floor is a scan of the
     contributions that went into them."""
@@ -201,6 +233,8 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         contributions_by_slot,
         contributions_by_slot_in_1gib,
         personal_budgets_by_slot,
+        publishers_by_country_by_slot,
+        release_of_a_thousand_cells,
         audit,
         scales_of_a_year_of_hours,
     )

@@ -2,7 +2,7 @@
 
 User ids are 16 hexadecimal digits and event ids 20, as logs have them; with integer ids, users are
 64-bit integers and impressions have no event ids. A user meets four of the 20 publishers, one of
-them half of the time.
+them half of the time, and is of one of 50 countries.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from adsbpc.model.durations import MICROSECONDS_PER_DAY
 USERS = 1_000_000
 SLOTS = 31
 PUBLISHERS = 20
+COUNTRIES = 50
 CONTRIBUTION_PUBLISHERS = 1_000
 LOOKBACK_DAYS = 30
 _DAY = MICROSECONDS_PER_DAY
@@ -66,7 +67,8 @@ def make_events(directory: Path, sizes: Sizes) -> None:
             {sizes.user("i + 99")} AS user_id, 'Ad-1' AS advertiser_id,
             {_moment("i * 17 + 5", "2026-03-01", SLOTS)} AS timestamp,
             substr(md5(CAST(-i AS VARCHAR)), 1, 20) AS event_id,
-            CAST(hash(i) % 10000 AS DOUBLE) / 100 AS value
+            CAST(hash(i) % 10000 AS DOUBLE) / 100 AS value,
+            'C-' || (hash(i + 99) % {USERS} % {COUNTRIES}) AS country
             FROM range({sizes.conversions}) AS made(i))
             TO '{directory}/conversions.parquet' (FORMAT parquet)""")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from adsbpc.campaign import start
 from adsbpc.campaign.books import BookFolder
@@ -16,22 +17,34 @@ from adsbpc.mechanisms import PersonalBudget
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Measured
 from adsbpc.privacy import SecureRandomness
 from adsbpc.privacy.strategies import ONE
-from bench.data import CONTRIBUTION_PUBLISHERS, SLOTS
+from bench.data import CONTRIBUTION_PUBLISHERS, COUNTRIES, PUBLISHERS, SLOTS
 
 # Everybody may cost as much as some 135 conversions at different publishers.
 _ALLOWANCE = 11.6
 _LOOKS = (1, 2, 4, 8, 16)
 
 
-def released_spec(data: Path) -> CampaignSpec:
+# Publishers and countries, with "other", that have as many cells as there are publishers above.
+BY_COUNTRY: dict[str, Any] = {
+    "measure": [{"name": "conversions", "by": ["publisher", "country"]}],
+    "dimensions": {
+        "country": {"column": "country", "values": [f"C-{k}" for k in range(COUNTRIES - 1)]}
+    },
+}
+
+
+def released_spec(data: Path, by_country: bool = False) -> CampaignSpec:
+    """By publisher alone, or by publishers and countries with sums of their own."""
+    publishers = PUBLISHERS if by_country else CONTRIBUTION_PUBLISHERS
     return CampaignSpec.model_validate(
         {
+            **(BY_COUNTRY if by_country else {}),
             "campaign": {
                 "name": "bench",
                 "advertiser": "Ad-1",
                 "start": "2026-03-01",
                 "slots": SLOTS,
-                "publishers": [f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS - 1)],
+                "publishers": [f"P-{k}" for k in range(publishers - 1)],
             },
             "events": {"impressions": "none.parquet", "conversions": "none.parquet"},
             "privacy": {
@@ -40,15 +53,17 @@ def released_spec(data: Path) -> CampaignSpec:
                 "personal_budget": {"strategy": "toeplitz", "allowance": _ALLOWANCE},
             },
             "engine": {"options": {"threads": 2, "memory_limit": "3GiB"}},
-            "directory": data / "released",
+            "directory": data / ("released-by-country" if by_country else "released"),
         }
     )
 
 
-def release_every_slot(data: Path, engine: Engine, relation: Relation) -> None:
+def release_every_slot(
+    data: Path, engine: Engine, relation: Relation, by_country: bool = False
+) -> None:
     """For every slot everybody's need, what the filter keeps, books that are written, and an entry
     in the ledger."""
-    spec = released_spec(data)
+    spec = released_spec(data, by_country)
     shutil.rmtree(spec.directory, ignore_errors=True)
     spec.directory.mkdir()
     ledger = Ledger(spec.ledger.location, spec.directory)

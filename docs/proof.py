@@ -22,8 +22,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "engines/spark_parquet.py", "engines/spark_engine.py",
     ),
     "which rows are good, and whose slot they are in": (
-        "events/schema.py", "events/validation.py", "events/tables.py", "events/moments.py",
-        "events/holdout.py",
+        "events/schema.py", "events/validation.py", "events/tables.py", "events/impressions.py",
+        "events/moments.py", "events/holdout.py",
     ),
     "a user's credits follow from that user": (
         "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",

@@ -68,6 +68,7 @@ EVENTS = EventTables(
     engine=cast("Engine", None),
     conversions=Relation("clean_conversions"),
     impressions=Relation("clean_impressions"),
+    exposures=Relation("exposures"),
     publishers=Relation("publisher_names"),
     quarantine=Relation("quarantine"),
     checked={},

@@ -35,6 +35,19 @@ def _of_values(directory: Path, privacy: str) -> Path:
     return file
 
 
+def _of_people(directory: Path, privacy: str) -> Path:
+    """Who was reached, once each. New people come on every slot."""
+    file = write_campaign(directory, privacy=privacy)
+    file.write_text(f'{file.read_text()}\n[[measure]]\nname = "people"\nmetric = "reach"\n')
+    impressions = pq.read_table(directory / "impressions.parquet")
+    names = impressions["user_id"].to_pylist()
+    days = [str(moment.day) for moment in impressions["timestamp"].to_pylist()]
+    users = [f"{user} {day}" for user, day in zip(names, days, strict=True)]
+    both = pa.concat_tables([impressions, impressions.set_column(0, "user_id", [users])])
+    pq.write_table(both, directory / "impressions.parquet")
+    return file
+
+
 # Everybody is cut under a fixed allowance, and comes near the limit.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "adsbpc": write_campaign,
@@ -51,6 +64,8 @@ KINDS: dict[str, Callable[[Path], Path]] = {
     "personal, cut, substitution": lambda place: write_campaign(
         place, privacy=f"{SUBSTITUTE}\n{FIXED}"
     ),
+    "personal, people": lambda place: _of_people(place, PERSONAL),
+    "personal, people, cut": lambda place: _of_people(place, FIXED),
     "personal, fit": lambda place: _with_fit(place, f"{SUBSTITUTE}\n{PERSONAL}"),
 }
 

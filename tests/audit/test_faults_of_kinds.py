@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit import plants
 from tests.audit.campaigns import SEALED, Released, found_in
-from tests.audit.forgery import Forgery, Plant
+from tests.audit.forgery import CELLS, PLACES, Forgery, Plant
 
 # ---- looks at people ----------------------------------------------------------------------------
 
@@ -56,6 +56,70 @@ def test_a_fault_of_looks_is_found(
     plant: Plant, expected: str, released: Released, tmp_path: Path
 ) -> None:
     released.copy("personal", tmp_path)
+    forged = Forgery(tmp_path)
+    plant(forged)
+    forged.finish()
+    found = found_in(tmp_path)
+    assert expected in found, found
+    assert not SEALED & found.keys(), found
+
+
+def test_one_histogram_whose_noise_adds_up_to_nothing(released: Released, tmp_path: Path) -> None:
+    """Noise is whole numbers: once in a while it does."""
+    released.copy("personal", tmp_path, slots=1)
+    forged = Forgery(tmp_path)
+    bins = forged.step(1)["histogram"]
+    bins[0] += 12 - sum(bins)
+    forged.measure(1)["histogram"] = bins
+    forged.finish()
+    assert not found_in(tmp_path)
+
+
+# ---- people who are counted once ----------------------------------------------------------------
+
+
+def person_counted_again(forged: Forgery) -> None:
+    """Somebody of the first slot is counted on the third too, and everything else agrees."""
+    again, step = forged.cell(1), forged.step(3)
+    asked = again["asked"]
+    forged.rows(3, CELLS).append({**again, "slot": 3, "moved": asked * step["multiplier"]})
+    forged.follow()
+
+
+def person_counted_as_two(forged: Forgery) -> None:
+    row = forged.cell(3)
+    row["asked"] *= 2
+    row["moved"] *= 2
+    forged.follow()
+
+
+def person_missing_from_the_total(forged: Forgery) -> None:
+    """Of a publisher's people one is not among all people."""
+    rows = forged.rows(3, CELLS)
+    rows.remove(next(row for row in rows if row["cell"] % PLACES == 0 and row["moved"]))
+    forged.follow()
+
+
+def total_from_publishers(forged: Forgery) -> None:
+    """The answer for everything is a sum, as if nobody were met by two publishers."""
+    totals, publishers, *_ = forged.measure(5)["running_totals"]
+    totals["values"] = [sum(publishers["values"])]
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (person_counted_again, "people counted once"),
+        (person_counted_as_two, "people counted once"),
+        (person_missing_from_the_total, "people counted once"),
+        (total_from_publishers, "answers"),
+    ],
+)
+def test_a_fault_of_people_is_found(
+    plant: Plant, expected: str, released: Released, tmp_path: Path
+) -> None:
+    released.copy("personal, people", tmp_path)
+    assert not found_in(tmp_path)
     forged = Forgery(tmp_path)
     plant(forged)
     forged.finish()

@@ -138,6 +138,14 @@ def test_the_long_form(shop: Shop) -> None:
     campaign.release()
     found = campaign.report().to_polars()
     assert isinstance(found, polars.DataFrame)
+    # Ratios stand below, under their names.
+    ratios = found.filter(polars.col("query") == "ratio")
+    assert ratios.group_by("measure", "view").len().sort("len").rows() == [
+        ("value per conversion", "total", 1), ("value per conversion", "publisher", 3),
+    ]  # fmt: skip
+    assert ratios["standard_error"].null_count() == len(ratios)
+    assert ratios["device"].unique().to_list() == ["(all)"]
+    found = found.filter(polars.col("query") != "ratio")
     assert {"measure", "view", "first_slot", "last_slot", "publisher", "country", "device",
             "value", "low", "high", "standard_error"} <= set(found.columns)  # fmt: skip
     views = found.group_by("measure", "view").len().sort("measure", "len").rows()

@@ -16,6 +16,7 @@ import pytest
 
 from adsbpc.campaign import Campaign
 from adsbpc.engines.duckdb_engine import DuckDBEngine
+from tests.campaign.audience import audience, write_audience
 from tests.campaign.files import PERSONAL, write_campaign
 
 MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 52}
@@ -24,14 +25,15 @@ IN_A_SLOT = 12
 
 @dataclass
 class Profile:
-    """Statements, scans of files by name, and the rows that they took."""
+    """Statements, those that attribute, scans of files by name, and the rows that they took."""
 
     statements: int = 0
+    attributions: int = 0
     scans: Counter[str] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
 
     def clear(self) -> None:
-        self.statements = 0
+        self.statements = self.attributions = 0
         self.scans.clear()
         self.rows.clear()
 
@@ -61,6 +63,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
         rows = execute(self, step, sql)
         self._connection.execute("SET enable_profiling = 'no_output'")
         found.statements += 1
+        found.attributions += "busy_users" in sql
         if told.exists():
             found.add(json.loads(told.read_text())["operator"])
         return rows
@@ -82,6 +85,20 @@ def test_a_release_reads_each_source_once(mechanism: str, profile: Profile, tmp_
         assert profile.scans["conversions.parquet"] == 1
         assert profile.scans["cells.parquet"] <= 2
         assert profile.statements <= MOST_STATEMENTS[mechanism] + statements
+
+
+def test_several_measures_read_and_attribute_once(profile: Profile, tmp_path: Path) -> None:
+    """Books are each measure's own: those of conversions are looked at for each of three views,
+    and where people are counted once, once more for who was counted before."""
+    metrics = ("conversions", "converters", "reach", "impressions")
+    campaign = Campaign.load(write_audience(tmp_path, audience(30), metrics))
+    for slot in range(1, 5):
+        profile.clear()
+        campaign.release(slot)
+        assert profile.scans["first.parquet"] == (2 if slot == 1 else 1)
+        assert profile.scans["conversions.parquet"] == 1
+        assert profile.scans["cells.parquet"] <= 3 + 2 + 2 + 3
+        assert profile.attributions == 1
 
 
 def test_event_ids_cost_one_more_look_at_each_source(profile: Profile, tmp_path: Path) -> None:

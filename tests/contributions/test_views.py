@@ -37,6 +37,8 @@ LAYOUTS = [
     Layout((PUBLISHER, COUNTRY), (1, 3, 3)),
     Layout((PUBLISHER, COUNTRY), (2, 0, 1)),
     Layout((PUBLISHER, COUNTRY, DEVICE), (8, 8, 0, 8)),
+    Layout((PUBLISHER,), (1, 1), once=True),
+    Layout((PUBLISHER, COUNTRY), (1, 1, 1), once=True),
 ]
 
 
@@ -129,11 +131,13 @@ def world(layout: Layout, users: int = 40) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.weights))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"{layout.weights}{layout.once}")
 def test_a_larger_world_is_the_same_everywhere(
     engine: Engine, tmp_path: Path, layout: Layout
 ) -> None:
-    rows, chosen = world(layout), [multiplier // 4 for multiplier in CHOSEN]
+    # Who is counted once costs little, and is cut under large multipliers only.
+    factor = 8 if layout.once else 0.25
+    rows, chosen = world(layout), [int(factor * multiplier) for multiplier in CHOSEN]
     expected = run(ReferenceAccounts(rows, SLOTS, layout), chosen)
     assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
     assert run_on_engine(engine, rows, chosen, tmp_path, layout) == expected

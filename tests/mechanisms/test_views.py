@@ -87,6 +87,31 @@ def test_errors_of_every_view_are_those_stated(mechanism: str, adjacency: Adjace
         assert abs(np.var(found) - 1) < 6 * sqrt(2 / independent)
 
 
+def test_people_who_are_counted_once_are_no_sums() -> None:
+    """One person with both publishers is one of all people; every figure has noise of its own, of
+    the size that is stated."""
+    layout = Layout((Dimension("publisher", ("a", "other")),), (1, 1), once=True)
+    # Cells are everything, then publishers; on the second slot everybody comes again.
+    rows = [(f"u{k}", slot, cell) for k in range(50) for slot in (1, 2) for cell in (0, 1, 2)]
+    users, slots, cells = (list(column) for column in zip(*rows, strict=True))
+    people = ArrayContributions(users, slots, cells, [UNIT] * len(rows), SLOTS, layout)
+    asked = replace(question(Adjacency.ADD_REMOVE), layout=layout)
+    mechanism = plan_personal(asked, PersonalBudgetSection(allowance=4.0))
+    scores: list[float] = []
+    for seed in range(RUNS):
+        accounts, state = ArrayAccounts(CellIndex.of(people)), PersonalState()
+        randomness = SeededRandomness(seed)
+        for _ in range(SLOTS):
+            drawn, state = mechanism.release(state, accounts, randomness)
+        assert state.kept[1] == [0, 0, 0, 0], "somebody was counted again"
+        total, publishers = drawn.running_totals
+        assert total.standard_error == publishers.standard_error
+        found = (*total.values, *publishers.values)
+        scores += [(value - 50) / total.standard_error for value in found]
+    assert abs(np.mean(scores)) < 5 / sqrt(len(scores))
+    assert abs(np.var(scores) - 1) < 6 * sqrt(2 / len(scores))
+
+
 @pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
 def test_everything_adds_up(mechanism: str) -> None:
     for drawn in releases(mechanism, Adjacency.ADD_REMOVE, 1):

@@ -12,6 +12,7 @@ _EVENTS = ("tests/events/test_bad_rows.py", "tests/attribution/test_isolation.py
 _ATTRIBUTION = ("tests/attribution/test_isolation.py", "tests/attribution/test_engines_agree.py")
 _FITS = ("tests/attribution/test_fit_engines.py", "tests/contributions/test_fit_counts.py")
 _CAPS = ("tests/contributions/test_agreement.py",)
+_PEOPLE = ("tests/campaign/test_metrics.py", "tests/contributions/test_views.py")
 _BOOKS = ("tests/contributions/test_accounts.py",)
 
 
@@ -113,6 +114,18 @@ MUTANTS = (
     Mutant(
         "what fits of one user decides for another", "contributions/engine_accounts.py",
         "AS judged ON judged.number = whole_div(cell, {self._places})", "AS judged ON TRUE", _BOOKS,
+    ),
+    Mutant(
+        "who was counted counts for everybody", "contributions/engine_accounts.py",
+        "AS past ON past.cell = now.cell WHERE past.cell IS NULL",
+        "AS past ON past.cell % 4096 = now.cell % 4096 WHERE past.cell IS NULL", _PEOPLE,
+    ),
+    Mutant(
+        "one person for everybody in a sum", "contributions/engine.py",
+        """  SELECT user_id, slot, {cell} AS finest, min(time_us) AS time_us
+  FROM {rows} AS met GROUP BY user_id, slot, {cell}""",
+        """  SELECT min(user_id) AS user_id, slot, {cell} AS finest, min(time_us) AS time_us
+  FROM {rows} AS met GROUP BY slot, {cell}""", _PEOPLE,
     ),
     Mutant(
         "newcomers under anybody's name", "contributions/engine_accounts.py",

@@ -3,7 +3,8 @@
 Noise is in the values: an answer that was put together from anything else would have none. Under
 personal budgets row t is y_t = sum of B_ts m_s X_s over slots s <= t, with noise; it is solved for
 X slot after slot. Under AdsBPC values are the estimates of X. X has a column for every sum of a
-view; the cells that fit them best are added up again. Answers are sums of those.
+view; the cells that fit them best are added up again. Answers are sums of those. Where people are
+counted once, each column is what it says, and nothing is added up over cells.
 """
 
 from __future__ import annotations
@@ -66,11 +67,7 @@ def answers(record: Record, plan: PromisedPlan) -> Claim:
 def _summed(columns: Sequence[float], plan: PromisedPlan) -> list[list[float]]:
     """A slot's noisy columns as sums of the cells that fit them best, by dimensions told apart."""
     cells = [cell * plan.worth / CONVERSION for cell in plan.columns.solve(columns)]
-    found = [cells]
-    for length in reversed(plan.columns.lengths):
-        finer = found[0]
-        found.insert(0, [sum(finer[k : k + length]) for k in range(0, len(finer), length)])
-    return found
+    return plan.columns.views_of(cells)
 
 
 def _estimates(slots: Sequence[Slot], plan: PromisedPlan) -> list[list[float]]:

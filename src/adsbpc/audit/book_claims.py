@@ -19,9 +19,9 @@ from adsbpc.engines import Engine
 Told = Callable[[int, int], None]
 Judged = dict[str, str | BrokenClaimError]
 
-CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS = (
+CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS, ONCE = (
     "cells", "kept totals", "names", "people in the books", "costs of people", "plain recount",
-    "accounts",
+    "accounts", "people counted once",
 )  # fmt: skip
 _CHECKED = {
     CELLS: "every row: its slot, publisher and multiplier, at most what was asked, none below 0",
@@ -31,6 +31,7 @@ _CHECKED = {
     COSTS: "everybody's cost from all rows and the strategy, after every slot, against the limit",
     PLAIN: "the same for some people, in plain Python from the rows of the strategy",
     ACCOUNTS: "what accounts, and charges for what was cut, say against those costs",
+    ONCE: "every row is one person, no sum has anybody on two slots, or without the sums above it",
 }
 
 
@@ -52,6 +53,7 @@ class BookAudit:
             *claims(_of(CELLS, TOTALS), self._slots),
             claim(NAMES, _CHECKED[NAMES], self._names),
             *claims(_of(PEOPLE, COSTS, PLAIN, ACCOUNTS), self._everybody),
+            *([claim(ONCE, _CHECKED[ONCE], self._once)] if self._plan.columns.once else []),
         ]
 
     def _advance(self) -> None:
@@ -101,6 +103,13 @@ class BookAudit:
         require(ids == rows, f"{rows - ids:,} user ids have a second number, and a second budget")
         require(numbers == rows, f"{rows - numbers:,} numbers stand for a second user id")
         return f"{rows:,} people"
+
+    def _once(self) -> str:
+        with self._engine.scratch():
+            rows, faults = self._recount.counted_once()
+        problems = [f"{count:,} {what}" for what, count in faults.items() if count]
+        require(not problems, listed(problems))
+        return f"{rows:,} rows"
 
     def _everybody(self) -> Judged:
         recount, rows = self._recount, self._plan.rows

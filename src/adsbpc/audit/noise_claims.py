@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import isqrt, log, sqrt
+from math import isqrt, log, pi, sqrt
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
 from adsbpc.audit.promised_plan import (
@@ -130,7 +130,7 @@ def histograms(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | No
     def check() -> str:
         if newcomers is None:
             raise BrokenClaimError("cannot be checked: the books do not say how many people")
-        found, is_fine = [], True
+        found, is_fine, chance = [], True, 1.0
         for number, slot in enumerate(record.in_order(), start=1):
             if not slot.release["histogram"]:
                 continue
@@ -138,11 +138,13 @@ def histograms(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | No
             # Noise in integers with a smaller deviation is mostly 0: to be small proves nothing.
             is_fine &= deviation >= 1
             bins = slot.release["histogram"]
-            noise = sum(bins) - sum(newcomers[:number])
-            found.append(noise / (deviation * sqrt(len(bins))))
+            noise, spread = sum(bins) - sum(newcomers[:number]), deviation * sqrt(len(bins))
+            found.append(noise / spread)
+            # At most: of whole numbers that are no larger. A single 0 is nothing strange.
+            chance *= min(1.0, (2 * abs(noise) + 1) / (spread * sqrt(2 * pi)))
         if not found:
             return "there is none"
-        return _fits(found, even_if_small=not is_fine)
+        return _fits(found, even_if_small=not is_fine or chance > FALSE_ALARM)
 
     checked = "sums of released counts against people in the books, by charged noise"
     return claim("histograms", checked, check)

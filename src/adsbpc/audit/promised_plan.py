@@ -35,6 +35,9 @@ MEASUREMENT, HISTOGRAM, QUANTILE, SPARSE_VECTOR, FIT = (
     "measurement", "histogram", "quantile", "sparse vector", "attribution fit",
 )  # fmt: skip
 
+# Metrics that count everybody once.
+_OF_PEOPLE = ("converters", "reach")
+
 Rows = Sequence[Sequence[int]]
 
 
@@ -159,7 +162,11 @@ def _plan(
         rho,
         record.terms["adjacency"] == "substitute",
         lists,
-        Columns(tuple(map(len, lists.values())), tuple(measure["weights"])),
+        Columns(
+            tuple(map(len, lists.values())),
+            tuple(measure["weights"]),
+            measure.get("metric") in _OF_PEOPLE,
+        ),
         float(measure.get("value_cap") or 1),
         int(promise["campaign"]["slots"]),
         privacy,

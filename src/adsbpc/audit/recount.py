@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from adsbpc.audit.book_files import BookRows
 from adsbpc.audit.columns import Columns
-from adsbpc.audit.promised_plan import Rows, gram
+from adsbpc.audit.promised_plan import CONVERSION, Rows, gram
 from adsbpc.engines import Engine, Relation
 
 # People are gone through in parts of about this many rows, so that memory stays low.
@@ -173,6 +173,31 @@ SELECT count(*) FROM {books.cut} AS counted LEFT JOIN cut_of ON cut_of.number = 
 WHERE wide(moved) * {multiplier} > coalesce(missing, wide(0)) * {cut_multiplier}""",
         )
         return int(beyond)
+
+    def counted_once(self) -> tuple[int, dict[str, int]]:
+        """How many rows there are, and how many do not count somebody once. Whoever is in a sum is
+        in the coarser one from that slot on, at the latest."""
+        coarser = self._columns.coarser()
+        above = self._engine.numbers(
+            "coarser", {"place": [fine for fine, _ in coarser], "above": [up for _, up in coarser]}
+        )
+        cells, of_books = self.books.cells, self._of_books
+        ((rows, other, twice, alone),) = self._engine.rows(
+            "people counted once",
+            f"""
+SELECT count(*), count(*) FILTER (WHERE asked <> {CONVERSION}), count(*) - count(DISTINCT cell),
+  (SELECT count(*) FROM {cells} AS fine
+   JOIN {above} AS above ON above.place = fine.cell % {of_books}
+   LEFT JOIN (SELECT cell, min(slot) AS slot FROM {cells} GROUP BY cell) AS coarse
+     ON coarse.cell = fine.cell - above.place + above.above
+   WHERE coarse.slot IS NULL OR coarse.slot > fine.slot)
+FROM {cells}""",
+        )
+        return rows, {
+            "rows that are not one person": other,
+            "rows for somebody who was counted before": twice,
+            "rows for somebody who is missing from the sum above": alone,
+        }
 
     # ---- person by person ----------------------------------------------------------------------
 

@@ -158,6 +158,9 @@ def frontier_of(measures: Measures, bound: float | None) -> Iterable[Frontier]:
     """What weights of the total make of a measure, others alike, and its own."""
     for measure, mechanism in measures.runs:
         layout = measure.layout
+        if layout.once:
+            # Every sum is a cell of its own, with the weight of any other.
+            continue
         errors, names = errors_of(mechanism, bound, "campaign"), _views(layout)
         tried = {(weight, *[_OTHERS] * len(layout.dimensions)) for weight in (0, 1, 2, 4, 8)}
         tried |= {layout.weights} if max(layout.weights) <= LARGEST_WEIGHT else set()

@@ -59,7 +59,7 @@ def attribute(
 UNION ALL
 SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         )
-    if slot is not None and len(spec.measures) > 1:
+    if slot is not None and sum(not each.of_impressions for each in spec.measures) > 1:
         # Attributed once for all measures.
         credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)
@@ -84,10 +84,9 @@ def accounted(attributed: Attributed, measure: Measure, books: Books) -> Iterato
 
 
 def _on_the_grid(attributed: Attributed, measure: Measure) -> Relation:
-    columns = attributed.spec.index_columns
-    return attributed.events.engine.table(
-        "contributions", contributions_sql(measure, columns, attributed.credits)
-    )
+    columns, events = attributed.spec.index_columns, attributed.events
+    rows = events.exposures if measure.of_impressions else attributed.credits
+    return events.engine.table("contributions", contributions_sql(measure, columns, rows))
 
 
 def write_credits(attributed: Attributed, path: Path) -> int:

@@ -17,6 +17,7 @@ from rich.table import Table
 from adsbpc.cli.console import notes, progress, results, stoppable
 from adsbpc.errors import SpecError
 from adsbpc.lab.catalogue import MECHANISMS, ONLY_IF_NAMED, REMARKS, mechanism_named
+from adsbpc.lab.coverage import RepeatedCampaign, Trial, rows_of, trials_of
 from adsbpc.lab.datasets import DATASETS
 from adsbpc.lab.evaluation import QUERIES
 from adsbpc.lab.figures import points_figure, write_figure
@@ -262,6 +263,41 @@ def _optimality_table(rows: list[dict[str, Any]]) -> Table:
             f"{row['largest_off_diagonal']:.1e}",
         )
     return table
+
+
+def run_coverage(
+    campaign: RepeatedCampaign, trials: int, seed: int, jobs: int, as_json: bool
+) -> None:
+    exact_rho(campaign.rho)
+    found: list[Trial] = []
+    with stoppable(), _progress("Repeating", trials) as advance:
+        for trial in trials_of(campaign, trials, seed, jobs):
+            found.append(trial)
+            advance(len(found), trials)
+    rows = rows_of(found)
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table(
+        title=f"95% intervals after slot {campaign.slots} of {trials} campaigns with "
+        f"{campaign.people:,} people, rho = {campaign.rho}"
+    )
+    for heading in ("figure", "view"):
+        table.add_column(heading)
+    for heading in ("intervals", "hold", "low", "high"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.caption = (
+        "hold: the part of intervals that have what is true, with its standard error; low and "
+        "high: those that are below or above it. Ratios that cannot be told have no interval"
+    )
+    for row in rows:
+        held, error = row["coverage"], row["standard_error"]
+        told = "" if held is None else f"{held:.1%}" + ("" if error is None else f" ± {error:.1%}")
+        table.add_row(
+            row["figure"], row["view"], f"{row['intervals']:,}", told, f"{row['too_low']:,}",
+            f"{row['too_high']:,}",
+        )  # fmt: skip
+    results().print(table)
 
 
 @contextmanager

@@ -121,3 +121,24 @@ def reproduce(
     from adsbpc.lab.reproduction.experiments import Size
 
     run_reproduce(names or [], Size(trials, seed, users, criteo_users), jobs, out, page, as_json)
+
+
+@lab.command()
+def coverage(
+    trials: Annotated[int, typer.Option(min=1, help="How many campaigns.")] = 200,
+    people: Annotated[int, typer.Option(min=100, help="In each of them.")] = 4_000,
+    slots: Annotated[int, typer.Option(min=2, max=366, help="Days of each.")] = 31,
+    rho: Annotated[str, typer.Option(metavar="RHO", help="Budget of each.")] = "1",
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat a campaign, and count how many of its 95% intervals hold what is true.
+
+    Conversions, revenue, impressions and reach of made-up people, some of whom do ten times as much
+    as most, with ratios of them, after the last slot. Nothing is written.
+    """
+    from adsbpc.cli.lab import run_coverage
+    from adsbpc.lab.coverage import RepeatedCampaign
+
+    run_coverage(RepeatedCampaign(people, slots, rho), trials, seed, jobs, as_json)

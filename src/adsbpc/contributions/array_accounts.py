@@ -94,8 +94,14 @@ class CellIndex:
 
     @classmethod
     def of(cls, contributions: ArrayContributions) -> CellIndex:
-        slot, user, cell, asked = contributions.cells()
         slots, layout = contributions.slots, contributions.layout
+        found = contributions.cells()
+        if layout.once:
+            # Rows come in the order of slots, so that the first of a person and cell is the oldest.
+            _, user, cell, _ = found
+            first = np.sort(np.unique(user * len(layout) + cell, return_index=True)[1])
+            found = tuple(column[first] for column in found)
+        slot, user, cell, asked = found
         users = int(user.max()) + 1 if user.size else 0
         by_user = np.argsort(user, kind="stable")
         return cls(

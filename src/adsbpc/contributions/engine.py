@@ -20,6 +20,7 @@ from adsbpc.contributions.interface import (
 )
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
+from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
 from adsbpc.model.measure import Measure
 
@@ -27,22 +28,29 @@ from adsbpc.model.measure import Measure
 _TIME_ORDER = "time_us, conversion_number, cell_index"
 
 
-def contributions_sql(measure: Measure, index_columns: Mapping[str, str], credits: Relation) -> str:
-    """Credits to weights on the grid, a row per conversion and cell of a measure. Credits carry
-    their place in the list of each dimension in its index column.
-
-    For the metric `value` a conversion at or above the cap weighs 720,720 units and one below it
-    proportionally less, rounded down: the same grid, and no weight above a conversion's units.
-    """
-    weight = "units"
-    if measure.value_cap is not None:
-        cap = f"CAST({measure.value_cap!r} AS DOUBLE)"
-        weight = f"CAST(floor(units * (least(value, {cap}) / {cap})) AS BIGINT)"
+def contributions_sql(measure: Measure, index_columns: Mapping[str, str], rows: Relation) -> str:
+    """Weights on the grid, in a measure's cells, from credits, or from exposures where impressions
+    are counted. Either carry their place in the list of each dimension in its index column."""
     # Cells are the product of the lists, in their order.
     cell = "0"
     for dimension in measure.layout.dimensions:
         index = index_columns[dimension.name]
         cell = index if cell == "0" else f"({cell}) * {len(dimension.values)} + {index}"
+    if measure.layout.once:
+        return _people_sql(measure.layout, cell, rows)
+    if measure.of_impressions:
+        return _impressions_sql(cell, rows, is_click=measure.metric == "clicks")
+    return _conversions_sql(cell, rows, measure.value_cap)
+
+
+def _conversions_sql(cell: str, credits: Relation, value_cap: float | None) -> str:
+    """A row per conversion and cell. With a cap on values a conversion at or above it weighs
+    720,720 units and one below it proportionally less, rounded down: the same grid, and no weight
+    above a conversion's units."""
+    weight = "units"
+    if value_cap is not None:
+        cap = f"CAST({value_cap!r} AS DOUBLE)"
+        weight = f"CAST(floor(units * (least(value, {cap}) / {cap})) AS BIGINT)"
     return f"""
 SELECT user_id, slot, time_us, conversion_number, cell_index, {weight} AS weight
 FROM (
@@ -52,6 +60,34 @@ FROM (
   GROUP BY user_id, slot, time_us, conversion_number, {cell}, value
 ) AS by_cell
 WHERE {weight} > 0"""
+
+
+def _impressions_sql(cell: str, exposures: Relation, is_click: bool) -> str:
+    """A row per moment and cell; an impression, or a click, weighs as much as a conversion."""
+    return f"""
+SELECT user_id, slot, time_us, CAST(1 AS BIGINT) AS conversion_number, {cell} AS cell_index,
+  CAST(count(*) * {UNITS_PER_CONVERSION} AS BIGINT) AS weight
+FROM {exposures} AS exposures WHERE {"" if is_click else "NOT "}is_click
+GROUP BY user_id, slot, time_us, {cell}"""
+
+
+def _people_sql(layout: Layout, cell: str, rows: Relation) -> str:
+    """A row per user, slot and sum of any view: who is in it on that slot weighs as much as a
+    conversion. Whether somebody was in it before, the books say: they know what was counted, where
+    events that came late would say what should have been."""
+    sums = ", ".join(
+        f"({sum(layout.sizes[:depth])}, {layout.sizes[-1] // size})"
+        for depth, size in enumerate(layout.sizes)
+    )
+    in_sum = "first_sum + whole_div(finest, summed)"
+    return f"""
+SELECT user_id, slot, min(time_us) AS time_us, CAST(1 AS BIGINT) AS conversion_number,
+  {in_sum} AS cell_index, CAST({UNITS_PER_CONVERSION} AS BIGINT) AS weight
+FROM (
+  SELECT user_id, slot, {cell} AS finest, min(time_us) AS time_us
+  FROM {rows} AS met GROUP BY user_id, slot, {cell}
+) AS met CROSS JOIN (VALUES {sums}) AS sums (first_sum, summed)
+GROUP BY user_id, slot, {in_sum}"""
 
 
 class EngineContributions:

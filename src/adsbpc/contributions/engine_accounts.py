@@ -7,8 +7,9 @@ users of whom something was cut, and what that cost. `users` has a row for every
 need, spent, the latter two in halves. A release reads the users of the last slot and the rest of
 all earlier ones, and writes its own; whether they count is for the ledger to say.
 
-Columns of views are sums of cells, and stand in no file. Every figure is an integer of at most 128
-bits. `privacy.filter` says what is computed.
+Columns of views are sums of cells, and stand in no file. Where people are counted once, a cell that
+`cells` has of an earlier slot is not asked for again, whether or not it was kept. Figures are
+integers of at most 128 bits. `privacy.filter` says what is computed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adsbpc.contributions.filter_sql import (
-    PARTS_THAT_FIT,
-    guessed,
-    slot_values,
-    whole,
-)
+from adsbpc.contributions.filter_sql import PARTS_THAT_FIT, guessed, slot_values, whole
 from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
@@ -48,12 +44,7 @@ class EngineAccounts:
     """The books of one slot, whose contributions are the rows of `relation` with its number."""
 
     def __init__(
-        self,
-        engine: Engine,
-        relation: Relation,
-        slots: int,
-        layout: Layout,
-        books: Books,
+        self, engine: Engine, relation: Relation, slots: int, layout: Layout, books: Books
     ) -> None:
         self.slots = slots
         self.layout = layout
@@ -234,11 +225,17 @@ FROM (
   FROM {self._rows["asked_by_name"]} WHERE newcomer IS NOT NULL
 ) AS newcomers""",
         )
+        of_known = f"""
+SELECT number * {self._places} + cell_index AS cell, asked
+FROM {self._rows["asked_by_name"]} WHERE number IS NOT NULL"""
+        if self.layout.once:
+            # Who was counted, the books say: the same on every retry, whatever comes late.
+            of_known = f"""
+SELECT now.cell, now.asked FROM ({of_known}) AS now
+LEFT JOIN {self._rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
         self._table(
             "asked",
-            f"""
-SELECT number * {self._places} + cell_index AS cell, asked
-FROM {self._rows["asked_by_name"]} WHERE number IS NOT NULL
+            f"""{of_known}
 UNION ALL
 SELECT names.number * {self._places} + cell_index AS cell, asked
 FROM {self._rows["asked_by_name"]} AS asked

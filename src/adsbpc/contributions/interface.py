@@ -49,7 +49,8 @@ class Contributions(Protocol):
 class Accounts(Protocol):
     """Contributions with books for every user: what was asked for, kept and spent so far.
 
-    Slots are gone through in order, once each: `needs`, if at all, and then `admit`.
+    Slots are gone through in order, once each: `needs`, if at all, and then `admit`. Where the
+    layout counts people once, somebody asks for a cell on the first slot that has rows of both.
     """
 
     slots: int

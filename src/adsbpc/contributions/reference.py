@@ -91,6 +91,8 @@ class ReferenceAccounts:
         for row in self._rows:
             if row.slot == self._slot and row.weight > 0:
                 asked, place = self.users[row.user].asked, (row.slot, row.cell)
+                if self.layout.once and any((s, row.cell) in asked for s in range(1, row.slot)):
+                    continue
                 asked[place] = min(asked.get(place, 0) + row.weight, most)
         for user in self.users.values():
             user.need = min(user.need + self._more(user, costs), LARGEST_NEED)

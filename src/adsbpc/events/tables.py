@@ -2,11 +2,14 @@
 
     conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
     impressions  user_id, time_us, is_click, publisher_number, touch_order
+    exposures    user_id, slot, time_us, is_click, publisher_index
     publishers   publisher_number, publisher_id, publisher_index
     quarantine   bad rows, with a reason
 
 Dimensions add a column each, with the place in their list: those of conversions to the first table,
-those of impressions to publishers, where a publisher then has a number for each place.
+those of impressions to exposures and to publishers, where a publisher then has a number for each
+place. Impressions are what conversions may have as touches; exposures are those of the slots
+themselves, in the slot of their own time: they have no other moment of arrival.
 
 They hold good rows of the campaign's advertiser only. Of a user with very many conversions in a
 slot, the first `max_conversions` are there. `touch_order` sorts a user's impressions by time and,
@@ -15,7 +18,8 @@ at one instant, by publisher id: it decides every tie, on every engine, and
 public list; publishers outside it share the last one.
 
 One slot reads what it needs: rows of other times are left where they are, and of impressions those
-of people who convert in the slot are kept. Bad rows are told with the slots that read them.
+of people who convert in the slot are kept, and where impressions are counted those of the slot. Bad
+rows are told with the slots that read them.
 """
 
 from __future__ import annotations
@@ -24,8 +28,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsbpc.engines import ColumnKind, Engine, Relation, quote_text
+from adsbpc.engines import ColumnKind, Engine, Relation
 from adsbpc.errors import SourceError, SpecError
+from adsbpc.events.impressions import (
+    exposures_sql,
+    in_reach,
+    publishers_sql,
+    touch_order,
+    touches_sql,
+)
 from adsbpc.events.moments import Window, slot_number
 from adsbpc.events.schema import (
     CONVERSION_FIELDS,
@@ -56,7 +67,6 @@ _IMPRESSION_COLUMNS = (
 _CONVERSION_COLUMNS = (
     "user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us"
 )
-_LARGEST_ORDER = 2**63 - 1
 _DIMENSION = Field("column", FieldKind.IDENTIFIER)
 
 # Before every moment that a row may have, in any zone, and still one that nanoseconds can tell.
@@ -93,6 +103,7 @@ class EventTables:
     engine: Engine
     conversions: Relation
     impressions: Relation
+    exposures: Relation
     publishers: Relation
     quarantine: Relation
     checked: Mapping[str, Relation]
@@ -182,17 +193,21 @@ def read_events(
         engine, impressions, parsed, _IMPRESSION_COLUMNS + impressions.further_columns,
         "publisher_id", f"time_us, kind{impressions.further_columns}",
     )  # fmt: skip
-    in_reach = _in_reach(spec, starts_at - lateness, ends_at)
-    reachable = Relation.of(_good_or_bad(checked, in_reach))
+    wanted = in_reach(spec, starts_at - lateness, ends_at)
+    reachable = Relation.of(_good_or_bad(checked, wanted))
     if slot is not None:
-        in_reach += f" AND user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
+        kept = f"user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
+        if spec.counts_impressions:
+            # What the slot itself has counts, whoever sees it.
+            kept = f"({kept} OR time_us >= {starts_at})"
+        wanted += f" AND {kept}"
     read_impressions = _rows(
-        engine, "impressions_read", _good_or_bad(checked, in_reach), kept=slot is not None
+        engine, "impressions_read", _good_or_bad(checked, wanted), kept=slot is not None
     )
 
-    publishers = engine.table("publishers", _publishers(spec, read_impressions, impressions))
+    publishers = engine.table("publishers", publishers_sql(spec, read_impressions, impressions))
     ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
-    order = _touch_order((first_moment, ends_at), publisher_count)
+    order = touch_order((first_moment, ends_at), publisher_count)
     return EventTables(
         engine,
         engine.table(
@@ -200,7 +215,10 @@ def read_events(
             _conversions(spec, slots, read_conversions, further),
             row_key="conversion_key",
         ),
-        Relation.of(_impressions(read_impressions, publishers, impressions, order)),
+        Relation.of(touches_sql(read_impressions, publishers, impressions, order)),
+        Relation.of(
+            exposures_sql(spec, read_impressions, publishers, impressions, (starts_at, ends_at))
+        ),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
         {"impressions": reachable, "conversions": read_conversions},
@@ -312,15 +330,6 @@ def _good_or_bad(checked: Relation, wanted: str) -> str:
     return f"SELECT * FROM {checked} WHERE reason IS NOT NULL OR ({wanted})"
 
 
-def _in_reach(spec: CampaignSpec, first: int, last: int) -> str:
-    """Impressions that a conversion from one moment to another may have as touches."""
-    section = spec.attribution
-    return (
-        f"time_us < {last} AND time_us >= CASE WHEN kind = 'click'"
-        f" THEN {first - section.click_lookback} ELSE {first - section.view_lookback} END"
-    )
-
-
 def _quarantine(impressions: Relation, conversions: Relation) -> str:
     moment = "coalesce(timestamp_text, moment_text(time_us)) AS timestamp"
     return f"""
@@ -331,47 +340,6 @@ UNION ALL
 SELECT 'conversions' AS source, reason, CAST(user_id AS STRING) AS user_id, advertiser_id,
   CAST(NULL AS STRING) AS publisher_id, {moment}, kind, value, event_id
 FROM {conversions} WHERE reason IS NOT NULL"""
-
-
-def _publishers(spec: CampaignSpec, impressions: Relation, reading: SourceReading) -> str:
-    further = reading.further_columns
-    by_place = "".join(f", seen.{name}" for name in reading.dimensions)
-    listed = ", ".join(
-        f"({quote_text(publisher)}, {index})"
-        for index, publisher in enumerate(spec.campaign.publishers)
-    )
-    return f"""
-WITH seen AS (
-  SELECT DISTINCT publisher_id{further} FROM {impressions} WHERE reason IS NULL
-),
-listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
-SELECT
-  CAST(row_number() OVER (ORDER BY seen.publisher_id{by_place}) - 1 AS BIGINT)
-    AS publisher_number,
-  seen.publisher_id{by_place},
-  CAST(coalesce(listed.publisher_index, {len(spec.campaign.publishers)}) AS INT)
-    AS publisher_index
-FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
-
-
-def _touch_order(window: Window, publisher_count: int) -> str:
-    first, last = window
-    since = "" if (last - first) * publisher_count <= _LARGEST_ORDER else "wide"
-    return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
-
-
-def _impressions(read: Relation, publishers: Relation, reading: SourceReading, order: str) -> str:
-    in_place = "".join(f" AND publishers.{name} = checked.{name}" for name in reading.dimensions)
-    return f"""
-SELECT
-  checked.user_id,
-  checked.time_us,
-  checked.kind = 'click' AS is_click,
-  publishers.publisher_number,
-  {order} AS touch_order
-FROM {read} AS checked
-JOIN {publishers} AS publishers ON publishers.publisher_id = checked.publisher_id{in_place}
-WHERE checked.reason IS NULL"""
 
 
 def _conversions(spec: CampaignSpec, slots: range, read: Relation, further: str) -> str:

@@ -37,7 +37,14 @@ from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import Randomness, noisy_totals, source_of, totals_squared
-from adsbpc.workloads import Margins, VarianceTargets, Workload, per_slot, prefix_sums
+from adsbpc.workloads import (
+    Margins,
+    SeparateSums,
+    VarianceTargets,
+    Workload,
+    per_slot,
+    prefix_sums,
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class AdsBPC:
         return Limit(self.tracker.name, self.tracker.fixed, 1)
 
     @cached_property
-    def margins(self) -> Margins:
+    def margins(self) -> Margins | SeparateSums:
         return margins_of(self.layout)
 
     def condition(self, limit: float) -> str:

@@ -19,7 +19,7 @@ from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.release_spec import MechanismName
 from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import Randomness
-from adsbpc.workloads import Margins, Objective, VarianceTargets, Workload
+from adsbpc.workloads import Margins, Objective, SeparateSums, VarianceTargets, Workload
 from adsbpc.workloads.queries import Reals
 
 
@@ -155,10 +155,13 @@ def layout_parts(layout: Layout) -> dict[str, Any]:
     return {
         "dimensions": [[each.name, each.values] for each in layout.dimensions],
         "weights": layout.weights,
+        **({"once": True} if layout.once else {}),
     }
 
 
-def margins_of(layout: Layout) -> Margins:
+def margins_of(layout: Layout) -> Margins | SeparateSums:
+    if layout.once:
+        return SeparateSums(layout.sizes)
     return Margins(tuple(len(each.values) for each in layout.dimensions), layout.weights)
 
 

@@ -55,7 +55,7 @@ from adsbpc.privacy import (
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
-from adsbpc.workloads import Margins, VarianceTargets, Workload, per_slot, prefix_sums
+from adsbpc.workloads import Margins, SeparateSums, VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
 # A norm of one conversion, in the square root of costs.
@@ -124,7 +124,7 @@ class PersonalBudget:
         return self.scale * ONE / sqrt(LIMIT * _KEPT_SHARE)
 
     @cached_property
-    def margins(self) -> Margins:
+    def margins(self) -> Margins | SeparateSums:
         return margins_of(self.layout)
 
     def _noise(self, depth: int) -> float:

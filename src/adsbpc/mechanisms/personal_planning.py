@@ -15,6 +15,7 @@ from adsbpc.mechanisms.interface import Question
 from adsbpc.mechanisms.personal_budget import PersonalBudget
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
+from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
@@ -39,6 +40,8 @@ _MINOR_LOOKS = 31
 _RECURRENCE = 2.0
 _DEFAULT_BETA = 0.3
 _ROUNDS = 12
+# In how many sums of a view somebody is counted who is met by many publishers, say.
+_MET_IN_A_VIEW = 4
 
 
 def plan_personal(
@@ -205,9 +208,16 @@ def _forecast(mechanism: PersonalBudget, weights: Reals, heavy_user: int | None)
         asked * (inverse @ inverse.T) * mechanism.noise_of_allowance**2,
         float(weights @ (workload.lengths() / slots) ** 2),
         own,
-        (float(gram.sum()) - own * slots) / pairs if pairs else 0.0,
-        heavy_user,
+        # Who is counted once meets no cell again.
+        (float(gram.sum()) - own * slots) / pairs if pairs and not layout.once else 0.0,
+        _usual_sums(layout) if layout.once else heavy_user,
     )
+
+
+def _usual_sums(layout: Layout) -> int:
+    """In how many sums somebody is who is met often, where people are counted once: everything, and
+    some of each view. How often such a person converts says nothing about that."""
+    return min(1 + _MET_IN_A_VIEW * len(layout.dimensions), len(layout))
 
 
 def starting_from(mechanism: PersonalBudget, previous: tuple[Measured, ...]) -> PersonalBudget:

@@ -3,6 +3,9 @@
 Cells are the product of public lists, in their order: cell number (i, j) of lists with m and n
 values is i n + j. A view keeps the first dimensions and sums over the rest, so cell number c is in
 column c // stride of a view.
+
+Where people are counted once, whoever is in two cells is in their sum once: no sum follows from the
+cells. So every sum of every view is a cell of its own there, from everything to the finest.
 """
 
 from __future__ import annotations
@@ -46,10 +49,12 @@ def view_name(dimensions: Sequence[str]) -> str:
 class Layout:
     """Public. `weights` has one entry for each number of dimensions that a view may keep, from none
     to all of them; a view with a weight of 0 has no columns of its own, and is the sum of others.
+    `once` says that people are counted once, by sums that are cells of their own.
     """
 
     dimensions: tuple[Dimension, ...]
     weights: tuple[int, ...]
+    once: bool = False
 
     def __post_init__(self) -> None:
         rule = ""
@@ -59,6 +64,8 @@ class Layout:
             rule = f"whole numbers from 0 to {LARGEST_WEIGHT}"
         elif self.weights[-1] == 0:
             rule = "one above 0 for cells, the last"
+        elif self.once and set(self.weights) != {1}:
+            rule = "1 for every view, where people are counted once"
         if rule:
             raise ValueError(f"weights = {self.weights}: expected {rule}")
 
@@ -68,7 +75,7 @@ class Layout:
         return cls((Dimension("publisher", tuple(names)),), (0, 1))
 
     def __len__(self) -> int:
-        return self.sizes[-1]
+        return sum(self.sizes) if self.once else self.sizes[-1]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -78,6 +85,9 @@ class Layout:
     @cached_property
     def views(self) -> tuple[View, ...]:
         """Those with columns of their own, the coarsest first."""
+        if self.once:
+            # Nothing is summed: one view has every cell.
+            return (View(len(self.dimensions), len(self), stride=1, weight=1),)
         return tuple(
             View(depth, size, len(self) // size, weight)
             for depth, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
@@ -103,11 +113,16 @@ class Layout:
 
     def summed(self, cells: Sequence[int], depth: int) -> list[int]:
         """Whole numbers of cells, summed up for a view."""
+        if self.once:
+            first = sum(self.sizes[:depth])
+            return list(cells[first : first + self.sizes[depth]])
         stride = len(self) // self.sizes[depth]
         return [sum(cells[first : first + stride]) for first in range(0, len(self), stride)]
 
     def in_columns(self, cells: Sequence[int]) -> list[int]:
         """What a row of all columns holds, view after view."""
+        if self.once:
+            return list(cells)
         return [
             view.weight * total for view in self.views for total in self.summed(cells, view.depth)
         ]

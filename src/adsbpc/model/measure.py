@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
-from adsbpc.model.measure_spec import MetricName
+from adsbpc.model.measure_spec import OF_IMPRESSIONS, MetricName
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,11 @@ class Measure:
     currency: str | None
     layout: Layout
     share: Fraction
+
+    @property
+    def of_impressions(self) -> bool:
+        """Whether it counts impressions, or people by them, and not conversions."""
+        return self.metric in OF_IMPRESSIONS
 
     @property
     def unit_value(self) -> float:

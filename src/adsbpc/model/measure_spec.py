@@ -15,8 +15,14 @@ from adsbpc.model.layout import LARGEST_WEIGHT
 from adsbpc.model.section import Key, Name, Section
 from adsbpc.model.toml import MisfitError
 
-MetricName = Literal["conversions", "value"]
 Amount = Annotated[float, Field(gt=0, le=1e15)]
+MetricName = Literal["conversions", "value", "converters", "impressions", "clicks", "reach"]
+# People, each once in every sum: whoever has been in it before is not counted again.
+COUNTED_ONCE = ("converters", "reach")
+# Of impressions, whether or not anybody converts.
+OF_IMPRESSIONS = ("impressions", "clicks", "reach")
+# Whoever clicks was reached too, so that reach has impressions of every kind.
+_KINDS = {"impressions": "view", "clicks": "click"}
 ValueCap = Annotated[float, Field(ge=1e-6, le=1e12)]
 PUBLISHER = "publisher"
 # Of the sum of everything, and of each further dimension: the total costs people who convert once
@@ -59,6 +65,13 @@ class MeasureSection(Section):
                 'belongs to metric = "value": set that metric or remove it', "currency"
             )
         check_listed("by", self.by)
+        if self.counts_once and self.weights not in (None, self.stated_weights):
+            raise MisfitError(
+                f"metric = {self.metric!r} counts people once in every sum, so that each sum has a "
+                "column of its own, all alike: remove weights",
+                "weights",
+                value=str(list(self.weights or ())),
+            )
         if self.weights is not None and (
             len(self.weights) != len(self.by) + 1 or self.weights[-1] == 0
         ):
@@ -73,7 +86,13 @@ class MeasureSection(Section):
         return self
 
     @property
+    def counts_once(self) -> bool:
+        return self.metric in COUNTED_ONCE
+
+    @property
     def stated_weights(self) -> tuple[int, ...]:
+        if self.counts_once:
+            return (1,) * (len(self.by) + 1)
         return self.weights or (_TOTAL, *[_OTHERS] * len(self.by))
 
 
@@ -85,6 +104,18 @@ def check_metric(metric: str, value_cap: float | None) -> None:
     if metric != "value" and value_cap is not None:
         raise MisfitError(
             'value_cap belongs to metric = "value": set that metric or remove it', "value_cap"
+        )
+
+
+def check_campaign_metric(metric: str, value_cap: float | None) -> None:
+    """The same for a file without measures."""
+    check_metric(metric, value_cap)
+    if metric not in ("conversions", "value"):
+        raise MisfitError(
+            "people and impressions are counted by measures: declare a [[measure]] with this "
+            "metric, and remove it here",
+            "metric",
+            value=repr(metric),
         )
 
 
@@ -121,6 +152,7 @@ def check_measures(
                     f".{did_you_mean(name, {PUBLISHER, *dimensions})} Declare it: its "
                     "column, and the public list of its values"
                 )
+        _check_columns(each, dimensions)
     unused = sorted(dimensions.keys() - {name for each in measures for name in each.by})
     if unused:
         raise ValueError(f"[dimensions.{unused[0]}]: no measure is by it. Use or remove it")
@@ -132,6 +164,50 @@ def check_measures(
         )
     if measures:
         shares_of(measures)
+
+
+def check_metrics(
+    measures: tuple[MeasureSection, ...],
+    impression_kind: str | None,
+    mechanism: str | None,
+    is_fitted: bool,
+) -> None:
+    """Refuse metrics that events, mechanism or attribution give no meaning."""
+    for each in measures:
+        if each.counts_once and mechanism == "adsbpc":
+            raise MisfitError(
+                f"measure {each.name!r} counts {each.metric}, every person once, which takes books "
+                "of who was counted before, and AdsBPC keeps none: set mechanism = "
+                '"personal-budget", or remove the measure',
+                *("privacy", "mechanism"),
+                value=repr(mechanism),
+            )
+        counted = _KINDS.get(each.metric)
+        if impression_kind is not None and counted not in (None, impression_kind):
+            raise MisfitError(
+                f"measure {each.name!r} counts {each.metric}, which are impressions of kind "
+                f"{counted!r}, and this says that there are none: remove one of them",
+                *("events", "impression_kind"),
+                value=repr(impression_kind),
+            )
+    if is_fitted and measures and all(each.metric in OF_IMPRESSIONS for each in measures):
+        raise MisfitError(
+            "no measure counts conversions, so that a fit of the attribution model would serve "
+            "nothing: remove it, or add such a measure",
+            *("attribution", "fit"),
+        )
+
+
+def _check_columns(measure: MeasureSection, dimensions: Mapping[str, DimensionSection]) -> None:
+    if measure.metric not in OF_IMPRESSIONS:
+        return
+    for name in measure.by:
+        if name != PUBLISHER and dimensions[name].of == "conversion":
+            raise ValueError(
+                f"measure {measure.name!r} counts {measure.metric} by {name!r}, and "
+                f"[dimensions.{name}] is a column of conversions: declare a dimension with "
+                'of = "impression"'
+            )
 
 
 def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:

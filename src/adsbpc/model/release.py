@@ -12,7 +12,7 @@ from adsbpc.model.fit import Fit
 from adsbpc.model.formats import format_of
 from adsbpc.model.guarantee import Charge
 from adsbpc.model.layout import Dimension, Layout
-from adsbpc.model.measure_spec import MetricName
+from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
 from adsbpc.model.release_formats import with_measures
 from adsbpc.model.release_spec import MechanismName
 
@@ -144,6 +144,10 @@ class Measured(Drawn):
 
     measure: str
     metric: MetricName
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.dimensions, self.weights, self.metric in COUNTED_ONCE)
 
 
 class Release(BaseModel):

@@ -26,10 +26,11 @@ from adsbpc.model.measure_spec import (
     MeasureSection,
     MetricName,
     ValueCap,
+    check_campaign_metric,
     check_expected,
     check_listed,
     check_measures,
-    check_metric,
+    check_metrics,
     shares_of,
 )
 from adsbpc.model.publisher_list import with_listed_publishers
@@ -101,7 +102,7 @@ class CampaignSection(Section):
     @model_validator(mode="after")
     def _publishers_and_metric_make_sense(self) -> Self:
         check_listed("publishers", self.publishers)
-        check_metric(self.metric, self.value_cap)
+        check_campaign_metric(self.metric, self.value_cap)
         return self
 
     @property
@@ -316,6 +317,12 @@ class CampaignSpec(Section):
             )
         check_measures(self.measure, self.dimensions, self.attribution.model)
         check_expected(self.expected, [each.name for each in self.measures])
+        check_metrics(
+            self.measure,
+            self.events.impression_kind,
+            None if self.privacy is None else self.privacy.mechanism,
+            self.attribution.fit is not None,
+        )
         return self
 
     @property
@@ -340,7 +347,11 @@ class CampaignSpec(Section):
                 each.metric,
                 each.value_cap,
                 each.currency,
-                Layout(tuple(self._dimension(name) for name in each.by), each.stated_weights),
+                Layout(
+                    tuple(self._dimension(name) for name in each.by),
+                    each.stated_weights,
+                    each.counts_once,
+                ),
                 share,
             )
             for each, share in zip(self.measure, shares_of(self.measure), strict=True)
@@ -361,6 +372,10 @@ class CampaignSpec(Section):
     @property
     def counts_value(self) -> bool:
         return any(each.metric == "value" for each in self.measures)
+
+    @property
+    def counts_impressions(self) -> bool:
+        return any(each.of_impressions for each in self.measures)
 
     @property
     def engine_options(self) -> dict[str, str | int | bool]:

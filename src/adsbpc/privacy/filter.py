@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from math import isqrt
 
 from adsbpc.errors import PrivacyError
+from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout, View
 from adsbpc.privacy.strategies import Strategy
 
@@ -31,7 +32,8 @@ PARTS = 4096
 # leaves multipliers room to be precise, and keeps products within 128 bits.
 LIMIT = 2**88
 # A user's weight in one slot and cell counts up to here, some 95,000 conversions; where views sum
-# cells, less if there are many cells, so that the sums of a slot stay below LARGEST_SUM.
+# cells, less if there are many cells, so that the sums of a slot stay below LARGEST_SUM. Where
+# people are counted once, somebody is one.
 LARGEST_CELL = 2**36
 LARGEST_SUM = 2**42
 MOST_CELLS = 2**15 - 1
@@ -40,6 +42,8 @@ LARGEST_MULTIPLIER = 2**20
 
 def largest_cell(layout: Layout) -> int:
     """What a user's weight in one slot and cell counts for at most."""
+    if layout.once:
+        return UNITS_PER_CONVERSION
     if all(view.stride == 1 for view in layout.views):
         return LARGEST_CELL
     return min(LARGEST_CELL, LARGEST_SUM // len(layout))

@@ -21,7 +21,8 @@ class Adjustment:
     """Running totals of every sum after slot 0, 1, .., k, by its keys; they start at 0.
 
     Every sum over slots is a difference of one series, and every total over cells a sum of theirs,
-    so answers to different questions never contradict each other.
+    so answers to different questions never contradict each other. Where people are counted once,
+    totals over cells are no sums, and have series of their own.
     """
 
     running_totals: Mapping[tuple[str, ...], Reals]
@@ -29,15 +30,16 @@ class Adjustment:
     @classmethod
     def of(cls, releases: Sequence[Measured]) -> Adjustment:
         """Fits all slots at once: what a later slot says also moves the earlier ones."""
-        finest = [release.running_totals[-1] for release in releases]
-        errors = np.array([totals.standard_error for totals in finest])
-        series = np.array([totals.values for totals in finest]).T
-        keys = releases[-1].layout.names(len(releases[-1].dimensions))
-        totals: dict[tuple[str, ...], Reals] = {}
-        for key, values in zip(keys, series, strict=True):
-            fit = np.concatenate(([0.0], closest_running_total(values, errors)))
-            for depth in range(len(key) + 1):
-                totals[key[:depth]] = totals.get(key[:depth], 0.0) + fit
+        layout, totals = releases[-1].layout, dict[tuple[str, ...], Reals]()
+        finest = len(layout.dimensions)
+        for depth in range(finest + 1) if layout.once else (finest,):
+            found = [release.running_totals[depth] for release in releases]
+            errors = np.array([each.standard_error for each in found])
+            series = np.array([each.values for each in found]).T
+            for key, values in zip(layout.names(depth), series, strict=True):
+                fit = np.concatenate(([0.0], closest_running_total(values, errors)))
+                for shorter in (depth,) if layout.once else range(depth + 1):
+                    totals[key[:shorter]] = totals.get(key[:shorter], 0.0) + fit
         return cls(totals)
 
     def sum_over(self, keys: tuple[str, ...], span: tuple[int, int]) -> float:

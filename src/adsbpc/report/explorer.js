@@ -41,7 +41,7 @@ const explorerOf = (explorer) => {
 
   // Of a ratio with spend only the other part is noisy, so that its change is that part's.
   const changeOfRatio = ({ over, under }, { after, before }) => {
-    if (over !== "spend" && under !== "spend") {
+    if ((over !== "spend" && under !== "spend") || measures[over === "spend" ? under : over].once) {
       return null;
     }
     const times = paid(after) / paid(before);
@@ -70,8 +70,12 @@ const explorerOf = (explorer) => {
       };
     });
     explorer.ratios.forEach((each) => {
-      const part = (which) => (which === "spend" ? paid(view.range) : total(which, view.range));
-      const ratio = ratioOf(part(each.over), part(each.under), Boolean(measures[0].cut_noise), reach);
+      // Who was counted before is in no later range, so that it divides nothing.
+      if (view.range[0] > 0 && [each.over, each.under].some((which) => measures[which]?.once)) {
+        return;
+      }
+      const part = (which) => (which === "spend" ? each.times * paid(view.range) : total(which, view.range));
+      const ratio = ratioOf(part(each.over), part(each.under), reach);
       if (ratio) {
         found.push({
           label: each.name,
@@ -176,7 +180,7 @@ const explorerOf = (explorer) => {
 
     const row = (depth, index, title) => {
       const cell = of.cell(depth, index, view.range);
-      const share = depth === 1 ? shareOf(cell, whole, measure.totals[1].length, reach) : null;
+      const share = depth === 1 ? shareOf(cell, whole, measure.once ? 0 : measure.totals[1].length, reach) : null;
       const difference = changed(depth, index);
       const mark = cell.noisy
         ? [make("span", { class: "mark", role: "img", "aria-label": "cannot be told from nothing" }, "~")]
@@ -254,7 +258,7 @@ const explorerOf = (explorer) => {
     table.tFoot.replaceChildren(row(0, 0, [first === "publisher" ? "All publishers" : "All"]));
     const missing = measure.left_out.join(" and ");
     byId("table-when").textContent =
-      `Attributed ${measure.metric}, ${dates(view.range)}.` +
+      `${measure.title[0].toUpperCase()}${measure.title.slice(1)}, ${dates(view.range)}.` +
       (missing ? ` More than a page holds: ${missing} is in the files.` : "");
     byId("matches").textContent = words && !body.length ? "Nothing has that in its name." : "";
   };

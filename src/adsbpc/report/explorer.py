@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from adsbpc.model import ALL_PUBLISHERS, Measure
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.running_noise import Matrix
+from adsbpc.report import wording
 from adsbpc.report.numbers import decimals_of
+from adsbpc.report.ratios import COSTS, OF_METRICS, RETURN
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 # publishers are left to files.
 _MOST_BOUNDARIES = 400
 _MOST_VALUES = 100_000
+_SPEND = "spend"
 _USUAL_PERIODS = {"hour": (24, 168), "day": (7, 28), "week": (4, 13), "month": (3, 12)}
 
 
@@ -68,6 +71,8 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
         "name": measure.name,
         "label": f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
         "metric": measure.metric,
+        "title": wording.METRICS[measure.metric],
+        "once": layout.once,
         "levels": [each.name for each in layout.dimensions[:depth]],
         "left_out": [each.name for each in layout.dimensions[depth:]],
         "values": [each.values for each in layout.dimensions[:depth]],
@@ -87,24 +92,22 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
 
 def _ratios(report: Report) -> list[dict[str, Any]]:
     """Which ratios there are: of measures, by their number, and of spend. The same as so far."""
-    found = {
-        metric: next(
-            (
-                place
-                for place, each in enumerate(report.spec.measures)
-                if each.metric == metric and each.layout.dimensions[0].name == PUBLISHER
-            ),
-            None,
-        )
-        for metric in ("conversions", "value")
+    found: dict[str, int] = {}
+    for place, each in enumerate(report.spec.measures):
+        if each.layout.dimensions[0].name == PUBLISHER:
+            found.setdefault(each.metric, place)
+    parts: dict[str, tuple[str, str, int]] = {
+        **{name: (_SPEND, metric, per) for name, (metric, per) in COSTS.items()},
+        RETURN: ("value", _SPEND, 1),
+        **{name: (above, below, 1) for name, (above, below) in OF_METRICS.items()},
     }
-    parts = {
-        "cost per conversion": ("spend", found["conversions"]),
-        "return on spend": (found["value"], "spend"),
-        "value per conversion": (found["value"], found["conversions"]),
-    }
-    names = [each.name for each in report.ratios if each.publisher == ALL_PUBLISHERS]
-    return [{"name": name, "over": parts[name][0], "under": parts[name][1]} for name in names]
+    return [
+        {"name": each.name, "over": found.get(above, _SPEND), "under": found.get(below, _SPEND),
+         "times": times}
+        for each in report.ratios
+        if each.publisher == ALL_PUBLISHERS
+        for above, below, times in (parts[each.name],)
+    ]  # fmt: skip
 
 
 def _spend(report: Report, places: Sequence[int]) -> list[float] | None:

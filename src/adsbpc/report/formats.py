@@ -15,7 +15,9 @@ from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
 from adsbpc.model import ALL_PUBLISHERS, Measure, Promise
 from adsbpc.model.layout import view_name
+from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.report.model_comparison import Models
+from adsbpc.report.ratios import Ratio
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -52,6 +54,27 @@ def columns_of(report: Report) -> dict[str, list[Any]]:
         column: [getattr(cell, attribute) for cell in cells] for column, attribute in _LAST.items()
     }
     return {name: found[name] for name in (*_FIRST, *names, *_LAST)}
+
+
+def with_ratios(report: Report, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """A row more for each ratio so far, by its name for a measure; what it does not have is None,
+    and so are its figures where it cannot be told."""
+    rows = [
+        {
+            "measure": each.name, "view": view_name(_kept(each)), "slot": each.slot,
+            "first_slot": each.first_slot, "last_slot": each.slot,
+            "starts_at": report.timeline.moment(each.first_slot - 1),
+            "ends_at": report.timeline.moment(each.slot), "query": "ratio",
+            **dict.fromkeys(columns.keys() - _FIRST.keys() - _LAST.keys(), ALL_PUBLISHERS),
+            PUBLISHER: each.publisher, "value": each.value, "low": each.low, "high": each.high,
+        }
+        for each in report.ratios
+    ]  # fmt: skip
+    return {name: [*found, *(row.get(name) for row in rows)] for name, found in columns.items()}
+
+
+def _kept(ratio: Ratio) -> tuple[str, ...]:
+    return () if ratio.publisher == ALL_PUBLISHERS else (PUBLISHER,)
 
 
 def _named(measure: Measure) -> tuple[str, ...]:
@@ -100,7 +123,7 @@ def promise_object(promise: Promise) -> dict[str, Any]:
 
 
 def json_of(report: Report) -> str:
-    campaign, columns = report.spec.campaign, report.columns()
+    campaign, columns = report.spec.campaign, columns_of(report)
     found = {
         "format": REPORT_FORMAT,
         "campaign": campaign.name,

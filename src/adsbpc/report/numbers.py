@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor, log10
-from typing import Literal
 
 from adsbpc.model import Budget
+from adsbpc.model.measure_spec import MetricName
 
 
 def rounded_up(value: float | Fraction, digits: int = 6) -> str:
@@ -34,7 +34,7 @@ def budget_texts(budget: Budget) -> tuple[str, str, str]:
     return f"{spent / 10**6:.10g}", f"{float(budget.limit):.12g}", f"{left / 10**6:.10g}"
 
 
-def decimals_of(metric: Literal["conversions", "value"], standard_error: float) -> int:
+def decimals_of(metric: MetricName, standard_error: float) -> int:
     """How many decimals an estimate deserves: counts down to their noise, money cents or none.
 
     >>> decimals_of("conversions", 12.0), decimals_of("conversions", 0.3)

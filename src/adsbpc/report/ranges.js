@@ -82,13 +82,14 @@ const fieller = (x, y, varX, varY, covariance, reach) => {
 };
 
 // A share of the total, as report/standings.py has it; null where the total may be nothing.
+// Without `count` the total counts people once, and is no sum.
 const shareOf = (cell, total, count, reach) => {
   if (total.noisy) {
     return null;
   }
   const share = cell.estimate / total.estimate;
   const all = total.error ** 2;
-  const variance = Math.max(cell.error ** 2 + (share ** 2 - (2 * share) / count) * all, 0);
+  const variance = Math.max(cell.error ** 2 + (share ** 2 - (count ? (2 * share) / count : 0)) * all, 0);
   const width = (reach * Math.sqrt(variance)) / total.estimate;
   const [value, low, high] = [share, share - width, share + width].map((end) => Math.min(Math.max(end, 0), 1));
   return { value, low, high };
@@ -96,7 +97,7 @@ const shareOf = (cell, total, count, reach) => {
 
 // A ratio of totals, as report/ratios.py has it; null where nothing is paid, `told` false where the
 // denominator may be nothing.
-const ratioOf = (over, under, cut, reach) => {
+const ratioOf = (over, under, reach) => {
   if (typeof over === "number") {
     const told = under.low > 0;
     return over > 0 ? { told, value: over / under.estimate, low: over / under.high, high: over / under.low } : null;
@@ -106,15 +107,11 @@ const ratioOf = (over, under, cut, reach) => {
       ? { told: true, value: over.estimate / under, low: over.low / under, high: over.high / under }
       : null;
   }
-  const ends = fieller(over.estimate, under.estimate, over.error ** 2, under.error ** 2, 0, reach);
-  if (!ends || under.low <= 0) {
+  const [varX, varY] = [over.error ** 2, under.error ** 2];
+  const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY + under.cutError ** 2, 0, reach);
+  const largest = fieller(over.estimate + over.cut, under.estimate, varX + over.cutError ** 2, varY, 0, reach);
+  if (!smallest || !largest || under.low <= 0) {
     return { told: false };
   }
-  const wide = cut ? [over.low / under.high, over.high / under.low] : ends;
-  return {
-    told: true,
-    value: over.estimate / under.estimate,
-    low: Math.min(ends[0], wide[0]),
-    high: Math.max(ends[1], wide[1]),
-  };
+  return { told: true, value: over.estimate / under.estimate, low: smallest[0], high: largest[1] };
 };

@@ -2,27 +2,44 @@
 
 Of two noisy figures x and y with known variances: all r for which x - r y cannot be told from 0 are
 an interval (Fieller 1954), if y itself can be told from 0. Otherwise every r may be, and nothing is
-said. What was cut widens a figure's own interval upwards; the interval of a ratio holds for every
-pair within both.
+said. Measures have noise of their own, so that no two figures go up and down together.
+
+What personal budgets cut is missing from figures, never added. So a ratio is smallest if all that
+was cut is missing below the line, and largest if it is missing above: each end is that of such a
+pair, with the noise of what was cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
 from adsbpc.model import ALL_PUBLISHERS
+from adsbpc.model.measure_spec import COUNTED_ONCE
 from adsbpc.report.cells import Cell
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
+# Spend beside a metric: per so many of it.
+COSTS = {"cost per conversion": ("conversions", 1), "cost per thousand reached": ("reach", 1_000)}
+RETURN = "return on spend"
+# A metric, and the one that it is divided by.
+OF_METRICS = {
+    "value per conversion": ("value", "conversions"),
+    "conversion rate": ("conversions", "reach"),
+    "conversions per click": ("conversions", "clicks"),
+    "frequency": ("impressions", "reach"),
+}
+METRICS = ("conversions", "value", "clicks", "impressions", "reach")
+
 
 @dataclass(frozen=True)
 class Ratio:
-    """`value`, `low` and `high` are None where the denominator may be nothing."""
+    """After a slot, of everything from the first slot on or from `first_slot`. `value`, `low` and
+    `high` are None where the denominator may be nothing."""
 
     name: str
     publisher: str
@@ -30,6 +47,7 @@ class Ratio:
     value: float | None
     low: float | None
     high: float | None
+    first_slot: int = 1
 
 
 def fieller(
@@ -46,55 +64,65 @@ def fieller(
     return (b - root) / a, (b + root) / a
 
 
-def ratios_of(report: Report) -> list[Ratio]:
-    """After the newest slot, for everything and for each publisher: cost per conversion, return on
-    spend, and value per conversion, as far as measures and spend give them."""
-    cells = {
-        metric: {cell.publisher: cell for cell in report.totals_of(metric)}
-        for metric in ("conversions", "value")
+def ratios_of(
+    report: Report, cells: Mapping[str, tuple[Cell, ...]], first: int, last: int
+) -> list[Ratio]:
+    """For everything and for each publisher, from the figures of some slots by metric, as far as
+    measures and spend give them."""
+    by_name = {
+        metric: {cell.publisher: cell for cell in found if len(cell.keys) <= 1}
+        for metric, found in cells.items()
     }
-    counts, values = cells["conversions"], cells["value"]
-    names = list(dict.fromkeys([ALL_PUBLISHERS, *counts, *values]))
-    found = []
-    for name in names:
-        found += list(_of(report, name, counts.get(name), values.get(name)))
-    return found
+    names = dict.fromkeys([ALL_PUBLISHERS, *(name for own in by_name.values() for name in own)])
+    return [
+        Ratio(ratio, name, last, *ends, first)
+        for name in names
+        for ratio, ends in _of(
+            report,
+            {metric: own[name] for metric, own in by_name.items() if name in own},
+            _paid(report, name, first, last),
+        )
+    ]
 
 
-def _of(report: Report, name: str, count: Cell | None, value: Cell | None) -> Iterator[Ratio]:
-    slot, reach = report.newest.slot, report.lens.reach
-    if report.spend is not None:
-        paid = report.spend.until(slot, None if name == ALL_PUBLISHERS else name)
-        if count is not None and paid > 0:
-            told = count.low > 0
-            yield Ratio(
-                "cost per conversion", name, slot, paid / count.estimate if told else None,
-                paid / count.high if told else None, paid / count.low if told else None,
-            )  # fmt: skip
-        if value is not None and paid > 0:
-            yield Ratio(
-                "return on spend", name, slot, value.estimate / paid, value.low / paid,
-                value.high / paid,
-            )  # fmt: skip
-    if count is not None and value is not None:
-        ratio = _value_per_conversion(name, slot, value, count, reach)
-        yield _with_cut(ratio, value, count) if report.estimates_cut else ratio
+def divides_any_slots(metric: str) -> bool:
+    """Whether its sum over slots in the middle of a campaign may be divided, or divide. Who was
+    counted before is in none of them."""
+    return metric not in COUNTED_ONCE
 
 
-def _value_per_conversion(name: str, slot: int, value: Cell, count: Cell, reach: float) -> Ratio:
-    """Two measures have noise of their own, so that nothing goes up and down together."""
-    ends = fieller(
-        value.estimate, count.estimate, value.standard_error**2, count.standard_error**2, 0.0, reach
-    )
-    if ends is None or count.low <= 0:
-        return Ratio("value per conversion", name, slot, None, None, None)
-    return Ratio("value per conversion", name, slot, value.estimate / count.estimate, *ends)
+def _paid(report: Report, publisher: str, first: int, last: int) -> float:
+    if report.spend is None:
+        return 0.0
+    name = None if publisher == ALL_PUBLISHERS else publisher
+    return report.spend.until(last, name) - report.spend.until(first - 1, name)
 
 
-def _with_cut(ratio: Ratio, value: Cell, count: Cell) -> Ratio:
-    """What was cut is known together, of either measure: both ends are those of the pairs within
-    both intervals that lie furthest apart."""
-    if ratio.low is None or ratio.high is None:
-        return ratio
-    furthest = value.low / count.high, value.high / count.low
-    return replace(ratio, low=min(ratio.low, furthest[0]), high=max(ratio.high, furthest[1]))
+# Value, low and high.
+_Ends = tuple[float | None, float | None, float | None]
+_NOT_TOLD: _Ends = (None, None, None)
+
+
+def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tuple[str, _Ends]]:
+    if paid > 0:
+        for name, (metric, per) in COSTS.items():
+            if (cell := cells.get(metric)) is not None:
+                cost = per * paid
+                told = (cost / cell.estimate, cost / cell.high, cost / cell.low)
+                yield name, told if cell.low > 0 else _NOT_TOLD
+        if (value := cells.get("value")) is not None:
+            yield RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
+    for name, (above, below) in OF_METRICS.items():
+        if above in cells and below in cells:
+            yield name, divided(cells[above], cells[below], report.lens.reach)
+
+
+def divided(above: Cell, below: Cell, reach: float) -> _Ends:
+    """One figure by another, each with what was cut of it."""
+    x, y = above.estimate, below.estimate
+    var_x, var_y = above.standard_error**2, below.standard_error**2
+    smallest = fieller(x, y + below.cut, var_x, var_y + below.cut_error**2, 0.0, reach)
+    largest = fieller(x + above.cut, y, var_x + above.cut_error**2, var_y, 0.0, reach)
+    if smallest is None or largest is None or below.low <= 0:
+        return _NOT_TOLD
+    return x / y, smallest[0], largest[1]

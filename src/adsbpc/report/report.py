@@ -14,10 +14,18 @@ from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.spend import Spend
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.cells import Cell, Lens
-from adsbpc.report.formats import arrow_of, columns_of, csv_of, json_of, parquet_of, write_whole
+from adsbpc.report.formats import (
+    arrow_of,
+    columns_of,
+    csv_of,
+    json_of,
+    parquet_of,
+    with_ratios,
+    write_whole,
+)
 from adsbpc.report.model_comparison import Models
 from adsbpc.report.ranges import Change, NoiseOf, Span, cells_between, changes_between, weekly_csv
-from adsbpc.report.ratios import Ratio, ratios_of
+from adsbpc.report.ratios import METRICS, Ratio, divides_any_slots, ratios_of
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
 from adsbpc.report.timeline import Timeline
@@ -82,7 +90,8 @@ class Report(Tabular):
         return self._cells
 
     def columns(self) -> dict[str, list[Any]]:
-        return columns_of(self)
+        """Cells, and below them ratios."""
+        return with_ratios(self, columns_of(self))
 
     def to_arrow(self) -> Any:
         """A pyarrow Table with a row for each cell."""
@@ -99,18 +108,19 @@ class Report(Tabular):
         return weekly_csv(self)
 
     def between(self, first: int, last: int) -> tuple[Cell, ...]:
-        """The sum over any slots that are released, of the measure that the report is about."""
-        self._check_span(first, last)
+        """The sum over any slots that are released, of the measure that the report is about: where
+        people are counted once, those who were not counted before."""
+        self._check_range(first, last)
         return cells_between(self, self.measure, first, last)
 
     def changes(self, after: Span, before: Span) -> list[Change]:
         """What changed from one range of slots to another, each given by its first and its last
         slot, of every sum of the measure that the report is about."""
         for span in (after, before):
-            self._check_span(*span)
+            self._check_range(*span)
         return changes_between(self, self.measure, after, before)
 
-    def _check_span(self, first: int, last: int) -> None:
+    def _check_range(self, first: int, last: int) -> None:
         newest = self.newest.slot
         if not 1 <= first <= last <= newest:
             raise SpecError(
@@ -177,11 +187,15 @@ class Report(Tabular):
 
     def totals_of(self, metric: str) -> tuple[Cell, ...]:
         """Totals so far of the first measure of a metric that is by publisher first, if any."""
+        measure = self._by_publisher(metric)
+        return () if measure is None else self.newest_totals(measure)
+
+    def _by_publisher(self, metric: str) -> Measure | None:
         for measure in self.spec.measures:
             first = measure.layout.dimensions[0].name
             if measure.metric == metric and first == PUBLISHER:
-                return self.newest_totals(measure)
-        return ()
+                return measure
+        return None
 
     def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
         """Totals so far of a measure, of views that keep so many dimensions, everything last."""
@@ -191,8 +205,21 @@ class Report(Tabular):
 
     @cached_property
     def ratios(self) -> list[Ratio]:
-        """Cost per conversion, return on spend, value per conversion, so far."""
-        return ratios_of(self)
+        """Costs, returns, rates and frequency so far, as far as measures and spend give them."""
+        cells = {metric: self.totals_of(metric) for metric in METRICS}
+        return ratios_of(self, cells, 1, self.newest.slot)
+
+    def ratios_between(self, first: int, last: int) -> list[Ratio]:
+        """The same of any slots that are released. Ratios to people are told from the first slot
+        on only: who was counted before is in no later slot."""
+        self._check_range(first, last)
+        cells = {
+            metric: cells_between(self, measure, first, last)
+            for metric in METRICS
+            if first == 1 or divides_any_slots(metric)
+            if (measure := self._by_publisher(metric)) is not None
+        }
+        return ratios_of(self, cells, first, last)
 
     @property
     def estimates_cut(self) -> bool:
@@ -217,7 +244,7 @@ class Report(Tabular):
         """Every publisher's total after the newest slot."""
         newest = self.measured[-1]
         totals = self.lens.cells(newest, newest.running_totals)
-        return Standings.of(totals, self.lens.reach)
+        return Standings.of(totals, self.lens.reach, adds_up=not self.measure.layout.once)
 
     @cached_property
     def models(self) -> Models | None:

@@ -42,31 +42,37 @@ class Standings:
     everything: Cell
 
     @classmethod
-    def of(cls, totals: Iterable[Cell], reach: float) -> Standings:
-        """From one slot's running totals, of which the last is that of all publishers."""
+    def of(cls, totals: Iterable[Cell], reach: float, adds_up: bool = True) -> Standings:
+        """From one slot's running totals, of which the last is that of all publishers: their sum,
+        or where that counts people once a figure of its own."""
         *cells, everything = totals
         # The sort is stable: ties stay in the order of the campaign's list.
         ordered = sorted(cells, key=lambda cell: -cell.estimate)
         return cls(
             tuple(
-                PublisherStanding(cell, _share(cell, everything, len(cells), reach))
+                PublisherStanding(
+                    cell, _share(cell, everything, len(cells) if adds_up else None, reach)
+                )
                 for cell in ordered
             ),
             everything,
         )
 
 
-def _share(cell: Cell, everything: Cell, publishers: int, reach: float) -> Share | None:
+def _share(cell: Cell, everything: Cell, publishers: int | None, reach: float) -> Share | None:
     """By the delta method, with T = sum of all n X_q, which are alike, so that Cov(X_p, T) =
     Var(T) / n, and s = X_p / T:
 
     Var(s) = (Var(X_p) - 2 s Var(T) / n + s^2 Var(T)) / T^2
+
+    Without `publishers` T is no sum, and its noise its own: the term in the middle is not there.
     """
     if everything.noisy:
         return None
     share = cell.estimate / everything.estimate
     own, all_together = cell.standard_error**2, everything.standard_error**2
-    variance = max(own + (share**2 - 2 * share / publishers) * all_together, 0.0)
+    together = 0.0 if publishers is None else 2 * share / publishers
+    variance = max(own + (share**2 - together) * all_together, 0.0)
     width = reach * sqrt(variance) / everything.estimate
     return Share(*(min(max(end, 0.0), 1.0) for end in (share, share - width, share + width)))
 

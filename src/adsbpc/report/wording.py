@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
+from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
 from adsbpc.report.numbers import (
     about,
     amount,
@@ -56,8 +57,18 @@ def what_intervals_cover(report: Report) -> str:
     return f"{covered} {fit_noise(report)}".rstrip()
 
 
+METRICS: dict[MetricName, str] = {
+    "conversions": "attributed conversions",
+    "value": "attributed value",
+    "converters": "people with attributed conversions",
+    "impressions": "impressions",
+    "clicks": "clicks",
+    "reach": "people reached",
+}
+
+
 def metric_name(report: Report) -> str:
-    return f"attributed {report.measure.metric}"
+    return METRICS[report.measure.metric]
 
 
 def decimals(report: Report) -> int:
@@ -219,13 +230,16 @@ def _conversions(report: Report, lowest: str, highest: str) -> tuple[str, str]:
     count = f"{lowest} to {highest}" if varies else lowest
     each = "" if cap is None else f" of {amount(cap, 2)} each"
     return (
-        f"{_counted(count)}{each}",
+        f"{_counted(count, report.measure.metric)}{each}",
         f", depending on the {report.timeline.word}" if varies else "",
     )
 
 
-def _counted(count: str) -> str:
-    return f"{count} conversion{'' if count == '1' else 's'}"
+def _counted(count: str, metric: MetricName) -> str:
+    """Where people are counted once, each figure that has somebody is one count."""
+    noun = {"impressions": "impression", "clicks": "click"}.get(metric, "conversion")
+    noun = "count" if metric in COUNTED_ONCE else noun
+    return f"{count} {noun}{'' if count == '1' else 's'}"
 
 
 def _cut_so_far(report: Report) -> str:
@@ -235,7 +249,10 @@ def _cut_so_far(report: Report) -> str:
     metric = report.measure.metric
     shown = decimals_of(metric, total.cut_error)
     cut, error = amount(total.cut, shown), amount(total.cut_error, shown)
-    in_words = _counted if metric == "conversions" else "{} of value".format
+
+    def in_words(count: str) -> str:
+        return f"{count} of value" if metric == "value" else _counted(count, metric)
+
     found, doubt = f"is about {in_words(cut)} in all, give or take {error}", ""
     if round(total.cut, shown) == 0:
         found = f"seems to be nothing, give or take {in_words(error)}"

@@ -1,6 +1,6 @@
 """Workloads: linear questions, objectives, and the noise scales that serve them best."""
 
-from adsbpc.workloads.margins import Margins
+from adsbpc.workloads.margins import Margins, SeparateSums
 from adsbpc.workloads.objectives import (
     MaxVariance,
     Objective,
@@ -26,6 +26,7 @@ __all__ = [
     "Objective",
     "RangeSums",
     "Scales",
+    "SeparateSums",
     "VarianceTargets",
     "WeightedSquaredError",
     "Workload",

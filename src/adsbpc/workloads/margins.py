@@ -86,5 +86,24 @@ class Margins:
         return self.variance(range(depth))
 
 
+@dataclass(frozen=True)
+class SeparateSums:
+    """Where people are counted once, no sum follows from others: each has a column, and noise, of
+    its own. `sizes` are those of the views, which stand side by side."""
+
+    sizes: tuple[int, ...]
+
+    def estimates(self, columns: Reals) -> Reals:
+        return columns
+
+    def summed(self, cells: Reals, depth: int) -> Reals:
+        """Of the cells along the last axis, the sums that keep the first dimensions."""
+        first = sum(self.sizes[:depth])
+        return np.asarray(cells[..., first : first + self.sizes[depth]])
+
+    def view_variance(self, depth: int) -> float:
+        return 1.0
+
+
 def _subsets(places: Sequence[int]) -> Iterable[tuple[int, ...]]:
     return chain.from_iterable(combinations(places, count) for count in range(len(places) + 1))

@@ -1,0 +1,88 @@
+"""SQL over impressions that were read and checked: which publishers there are, what conversions may
+have as touches, and what is counted whether or not anybody converts."""
+
+from __future__ import annotations
+
+from adsbpc.engines import Relation, quote_text
+from adsbpc.events.moments import Window, slot_number
+from adsbpc.events.validation import SourceReading
+from adsbpc.model.spec import CampaignSpec
+
+_LARGEST_ORDER = 2**63 - 1
+
+
+def in_reach(spec: CampaignSpec, first: int, last: int) -> str:
+    """Impressions that a conversion from one moment to another may have as touches."""
+    section = spec.attribution
+    return (
+        f"time_us < {last} AND time_us >= CASE WHEN kind = 'click'"
+        f" THEN {first - section.click_lookback} ELSE {first - section.view_lookback} END"
+    )
+
+
+def publishers_sql(spec: CampaignSpec, impressions: Relation, reading: SourceReading) -> str:
+    further = reading.further_columns
+    by_place = "".join(f", seen.{name}" for name in reading.dimensions)
+    listed = ", ".join(
+        f"({quote_text(publisher)}, {index})"
+        for index, publisher in enumerate(spec.campaign.publishers)
+    )
+    return f"""
+WITH seen AS (
+  SELECT DISTINCT publisher_id{further} FROM {impressions} WHERE reason IS NULL
+),
+listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
+SELECT
+  CAST(row_number() OVER (ORDER BY seen.publisher_id{by_place}) - 1 AS BIGINT)
+    AS publisher_number,
+  seen.publisher_id{by_place},
+  CAST(coalesce(listed.publisher_index, {len(spec.campaign.publishers)}) AS INT)
+    AS publisher_index
+FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
+
+
+def touch_order(window: Window, publisher_count: int) -> str:
+    first, last = window
+    since = "" if (last - first) * publisher_count <= _LARGEST_ORDER else "wide"
+    return f"{since}(checked.time_us - {first}) * {publisher_count} + publishers.publisher_number"
+
+
+def touches_sql(read: Relation, publishers: Relation, reading: SourceReading, order: str) -> str:
+    return f"""
+SELECT
+  checked.user_id,
+  checked.time_us,
+  checked.kind = 'click' AS is_click,
+  publishers.publisher_number,
+  {order} AS touch_order
+FROM {read} AS checked
+JOIN {publishers} AS publishers ON {_same_publisher(reading)}
+WHERE checked.reason IS NULL"""
+
+
+def exposures_sql(
+    spec: CampaignSpec,
+    read: Relation,
+    publishers: Relation,
+    reading: SourceReading,
+    window: Window,
+) -> str:
+    """Impressions of the slots from one moment to another, each in the slot that it happened in."""
+    first, last = window
+    places = "".join(f", publishers.{name}" for name in reading.dimensions)
+    return f"""
+SELECT
+  checked.user_id,
+  CAST({slot_number("checked.time_us", spec.grid)} AS INT) AS slot,
+  checked.time_us,
+  checked.kind = 'click' AS is_click,
+  publishers.publisher_index{places}
+FROM {read} AS checked
+JOIN {publishers} AS publishers ON {_same_publisher(reading)}
+WHERE checked.reason IS NULL AND checked.time_us >= {first} AND checked.time_us < {last}"""
+
+
+def _same_publisher(reading: SourceReading) -> str:
+    """And the same places in the lists of dimensions."""
+    in_place = "".join(f" AND publishers.{name} = checked.{name}" for name in reading.dimensions)
+    return f"publishers.publisher_id = checked.publisher_id{in_place}"
