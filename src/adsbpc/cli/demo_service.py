@@ -46,9 +46,8 @@ def run(
     content = {section: content[section] for section in _SECTIONS if section in content}
     day = content["campaign"]["start"]
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    clock = FastClock(
-        start - _BEFORE, speed=_SECONDS_PER_DAY / day_seconds, until=_horizon(start, 0, slots)
-    )
+    # It waits for the first day until the campaign is there, however long planning takes.
+    clock = FastClock(start - _BEFORE, speed=_SECONDS_PER_DAY / day_seconds, until=start)
     backend = open_backend(_settings(directory, port), clock)
     with stoppable(), serving(backend) as url, ExitStack() as stack:
         keys = {role: _key(backend, role, "shoes") for role in (Role.ADVERTISER, Role.READER)}
