@@ -15,6 +15,7 @@ from adsbpc.service.auth.permissions import ALLOWED, Action, Principal, Role, al
 TABLE = """
     push impressions   .  y  .  .  .
     push conversions   .  .  y  .  .
+    push spend         y  .  o  .  .
     list campaigns     y  .  y  y  y
     create campaign    y  .  .  .  .
     plan               y  .  .  .  .
