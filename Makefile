@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture reproduce personal-budgets attribution test test-all test-pythons mutants check format bench wheel lock clean
+.PHONY: help setup demo picture example reproduce personal-budgets attribution test test-all test-pythons mutants check format bench wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -19,6 +19,7 @@ help:
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
+	@echo "make example  figures and pictures of docs/example.md (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
 	@echo "make attribution  table and pictures of docs/attribution.md"
@@ -48,6 +49,9 @@ demo: setup
 
 picture: demo
 	$(BIN)/python docs/picture.py
+
+example: setup
+	$(BIN)/python docs/example.py
 
 reproduce: setup
 	$(BIN)/adsbpc lab reproduce --out docs/reproduction --page docs/reproduction.md --jobs 2

@@ -56,9 +56,9 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         done = adsbpc(*command, cwd=tmp_path)
         assert done.returncode == 0, (command, done.stderr)
         if command[0] == "init":
-            text = (
-                made.spec.read_text().replace('= "im', '= "made/im').replace('= "co', '= "made/co')
-            )
+            text = made.spec.read_text()
+            for file in ("impressions.parquet", "conversions.parquet", "spend.csv"):
+                text = text.replace(f'"{file}"', f'"made/{file}"')
             (tmp_path / "spring.toml").write_text(text)
     assert "were released before: nothing was drawn or charged again" in done.stdout
     monkeypatch.chdir(tmp_path)

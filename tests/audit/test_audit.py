@@ -90,7 +90,9 @@ def test_long_campaigns_are_recounted_in_part(
 def test_the_demo(tmp_path: Path) -> None:
     made = make_campaign(tmp_path, 3_000, 10, 1, "uniform")
     Campaign.load(made.spec).release()
-    assert "people" in details(made.spec)["costs of people"]
+    found = details(made.spec)
+    for measure in ("conversions", "revenue"):
+        assert "people" in found[f"{measure}: costs of people"]
 
 
 def test_several_campaigns_of_a_scope(tmp_path: Path) -> None:

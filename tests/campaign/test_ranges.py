@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import date
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +41,17 @@ def test_errors_of_a_range_are_those_of_what_is_released(mechanism: str) -> None
     def measured(drawn: list[Drawn]) -> list[Measured]:
         return [Measured(**dict(each), measure="m", metric="conversions") for each in drawn]
 
+    def errors_of(first: int, last: int) -> list[float]:
+        noise = planned.running_noise(first_run, (first - 1, last))
+        return [sqrt(noise.of_range(0, 1)[0] * times) for times in noise.views]
+
     first_run = measured(releases(mechanism, Adjacency.ADD_REMOVE, 0))
     for slot, each in enumerate(first_run, start=1):
-        errors, _ = planned.range_errors(first_run, 1, slot)
+        errors = errors_of(1, slot)
         assert errors == pytest.approx([a.standard_error for a in each.running_totals])
-        errors, _ = planned.range_errors(first_run, slot, slot)
+        errors = errors_of(slot, slot)
         assert errors == pytest.approx([a.standard_error for a in each.slot_totals])
-    stated, _ = planned.range_errors(first_run, 2, 3)
+    stated = errors_of(2, 3)
     truth, off = TRUTH[2] - TRUTH[0], []
     for seed in range(300):
         found = releases(mechanism, Adjacency.ADD_REMOVE, seed)
@@ -67,6 +72,10 @@ def test_any_range_of_a_report(privacy: str, tmp_path: Path) -> None:
             assert (cell.keys, cell.first_slot, cell.slot) == (same.keys, *slots)
             assert cell.estimate == pytest.approx(same.estimate, abs=1e-9)
             assert cell.standard_error == pytest.approx(same.standard_error)
+            assert cell.low == pytest.approx(same.low)
+            # What was cut is never negative, in a release as in a difference of two.
+            if slots[0] == 1:
+                assert cell.high == pytest.approx(same.high)
     parts = [report.between(1, 2), report.between(3, 5)]
     for one, other, both in zip(*parts, report.between(1, 5), strict=True):
         assert one.estimate + other.estimate == pytest.approx(both.estimate, abs=1e-9)

@@ -209,10 +209,11 @@ def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> 
     assert first["releases"] != second["releases"]
     assert [release["slot"] for release in first["releases"]] == list(range(1, 8))
     for release in first["releases"]:
-        (measured,) = release["measures"]
-        assert measured["randomness"] == "opendp"
-        # One more counts what was cut.
-        assert len(measured["values"]) == len(first["publishers"]) + 1
+        for measured in release["measures"]:
+            assert measured["randomness"] == "opendp"
+            # Everything, publishers, cells; one more counts what was cut.
+            others = len(measured["dimensions"][1]["values"])
+            assert len(measured["values"]) == 1 + len(first["publishers"]) * (1 + others) + 1
     spent = sum(c["rho"] for release in first["releases"] for c in release["charges"])
     assert 0.999 < spent <= 1
 

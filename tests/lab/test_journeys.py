@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from adsbpc.campaign.spend import read_spend
 from adsbpc.lab.journeys import CHANNELS, make_campaign
 from adsbpc.model import load_spec
 
@@ -41,3 +42,24 @@ def test_one_publisher_surges(tmp_path: Path) -> None:
     days = [row["timestamp"].day for row in impressions if row["publisher_id"] == "audio"]
     before, after = sum(d <= 17 for d in days) / 17, sum(d > 17 for d in days) / 14
     assert after > 2 * before
+
+
+def test_purchases_have_circumstances_and_publishers_are_paid(tmp_path: Path) -> None:
+    """What the measures of the campaign are by, values with a tail, and spend for every day."""
+    made = make_campaign(tmp_path, 5_000, 31, 1, "last_touch")
+    spec = load_spec(made.spec)
+    conversions = pq.read_table(tmp_path / "conversions.parquet").to_pylist()
+    for name, dimension in spec.dimensions.items():
+        found = {row[dimension.column] for row in conversions}
+        assert found > set(dimension.values), name
+    homes = {(row["user_id"], row["country"]) for row in conversions}
+    assert len(homes) == len({user for user, _ in homes})
+    values = sorted(row["value"] for row in conversions)
+    assert 30 < values[len(values) // 2] < 60
+    capped = sum(value > 200 for value in values) / len(values)
+    assert 0 < capped < 0.02
+    spend = read_spend(spec)
+    assert spend is not None
+    assert {name for name, _ in spend.amounts} == set(spec.reported_publishers)
+    assert {slot for _, slot in spend.amounts} == set(range(1, 32))
+    assert spend.until(31) > spend.until(30) > 0

@@ -25,6 +25,7 @@ from adsbpc.model import (
     ModelShare,
     Promise,
     Release,
+    RunningNoise,
 )
 from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.report import Report
@@ -172,8 +173,16 @@ class MadeUp:
             promise,
             Budget(limit, spent),
             Budget(3 * limit, limit + spent),
-            **{**self.options, **changes},
+            **{"noise_of": self._noise_of, **self.options, **changes},
         )
+
+    def _noise_of(self, _: str, boundaries: Sequence[int]) -> RunningNoise:
+        """Slots have noise of their own."""
+        shared = np.minimum.outer(boundaries, boundaries)
+        cut = self.cut_scale**2 * shared * self.estimates_cut
+        column = self.scale**2 * shared
+        views = (float(self._columns), 1.0)
+        return RunningNoise(tuple(boundaries), column.tolist(), cut.tolist(), views)
 
     @property
     def _columns(self) -> int:

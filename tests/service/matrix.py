@@ -108,6 +108,9 @@ TABLE = {
     ("POST", "/v1/campaigns/{campaign}/resumption"): steer(200),
     # One that has not started has nothing to return.
     ("POST", "/v1/campaigns/{campaign}/closing"): steer(409),
+    ("PUT", "/v1/campaigns/{campaign}/spend"): Call(
+        {"operator": 200, "advertiser": 200}, lambda: '{"rows": []}', of_campaign=True
+    ),
     ("GET", "/v1/campaigns/{campaign}/verification"): Call(OPERATOR, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/releases"): Call(READERS, of_campaign=True),
     ("POST", "/v1/campaigns/{campaign}/releases"): Call(OPERATOR, of_campaign=True),

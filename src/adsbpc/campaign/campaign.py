@@ -9,7 +9,7 @@ campaign.report().to_pandas()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -133,13 +133,20 @@ class Campaign:
         """What is promised, with the limit that the ledger has for the scope."""
         return promise_with(self.spec, self._budgets(self._ledger.snapshot(*self._key))[1].limit)
 
-    def plan(self, bound: float | None = None) -> Plan:
+    def plan(
+        self,
+        bound: float | None = None,
+        expected: Mapping[str, float] | None = None,
+        targets: Sequence[str] = (),
+    ) -> Plan:
         """The promise, the split of the budget, and the errors that a bound, or an allowance of
-        personal budgets, would mean, before any data. Refused where the scope has no room."""
+        personal budgets, would mean, before any data; beside what is `expected` of each measure.
+        `targets`, such as "revenue/publisher=10%", ask which rho and shares reach them. Refused
+        where the scope has no room."""
         from adsbpc.campaign.plan import plan
         from adsbpc.campaign.planning import with_room
 
-        return plan(with_room(self.spec, self._ledger), bound)
+        return plan(with_room(self.spec, self._ledger), bound, expected, targets)
 
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None
@@ -357,15 +364,15 @@ class Campaign:
         measure: str | None = None,
     ) -> Report:
         """Released values with intervals; `adjusted` totals never fall. For `through`: status."""
-        from adsbpc.campaign.range_errors import range_errors_of
+        from adsbpc.campaign.running_noise import running_noise_of
         from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
 
         seen = self._snapshot(through)
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
         spend, promise = read_spend(self.spec), promise_with(self.spec, scope.limit)
-        errors = range_errors_of(self.spec, seen.campaign, releases)
-        shown = (level, adjusted, measure, spend, errors)
+        noise = running_noise_of(self.spec, seen.campaign, releases)
+        shown = (level, adjusted, measure, spend, noise)
         return Report(self.spec, releases, promise, own, scope, *shown)
 
     @property

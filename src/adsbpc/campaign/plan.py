@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, get_args
 
 from adsbpc.attribution import COMPARED, set_name
+from adsbpc.campaign.accuracy import (
+    Accuracy,
+    Frontier,
+    Proposal,
+    Target,
+    accuracy_of,
+    expected_of,
+    frontier_of,
+    limit_of,
+    proposal_for,
+)
 from adsbpc.campaign.declared_fits import declared_fit
 from adsbpc.campaign.fits import check_fit, counts_of
 from adsbpc.campaign.planning import plan_anew
@@ -80,6 +92,10 @@ class Plan(Tabular):
     `rho_for_targets` is what measurement of the first measure needs to meet variance targets, where
     there are any.
     `fit` is there if the campaign fits its attribution model; `further_models` are all others.
+
+    `accuracy` says how far sums are off beside what is `expected` of them, for measures of which
+    something is; `frontier` what other weights of the total would mean. `proposal` is a budget that
+    reaches the targets, or without targets shares under which measures are off least.
     """
 
     promise: Promise
@@ -93,6 +109,10 @@ class Plan(Tabular):
     rho_for_targets: float | None
     fit: PlannedFit | None
     further_models: tuple[FurtherModel, ...]
+    expected: dict[str, float]
+    accuracy: tuple[Accuracy, ...]
+    frontier: tuple[Frontier, ...]
+    proposal: Proposal | None
 
     def columns(self) -> dict[str, list[Any]]:
         """The expected errors."""
@@ -114,39 +134,52 @@ class Plan(Tabular):
             "further_models": [
                 {**asdict(each), "rho": float(each.rho)} for each in self.further_models
             ],
+            "expected": self.expected,
+            "accuracy": [asdict(row) for row in self.accuracy],
+            "frontier": [asdict(row) for row in self.frontier],
+            "proposal": None if self.proposal is None else self.proposal.to_object(),
         }
 
     def caption(self) -> str:
         return f"{promise_in_words(self.promise)} Errors {self.condition}."
 
 
-def plan(spec: CampaignSpec, bound: float | None = None) -> Plan:
+def plan(
+    spec: CampaignSpec,
+    bound: float | None = None,
+    expected: Mapping[str, float] | None = None,
+    targets: Sequence[str] = (),
+) -> Plan:
     """Plan a campaign; a bound or allowance that the campaign file fixes goes before the one asked
-    for."""
+    for, and what is `expected` here before what the file expects."""
     check_fit(spec)
     declared_fit(spec)
     measures = plan_anew(spec)
     fit = _planned_fit(spec)
     _, mechanism = measures.runs[0]
-    limit = mechanism.limit()
-    bound = limit.fixed or bound or limit.usual
+    limit, shown = mechanism.limit(), limit_of(mechanism, bound)
+    volume = expected_of(spec, expected)
     return Plan(
         promise_with(spec, scope_limit_of(spec) or guarantee_of(spec).rho),
         mechanism.name,
         split_of(spec),
         limit.found,
-        bound,
-        mechanism.condition(bound),
+        shown,
+        mechanism.condition(shown),
         spec.reported_publishers,
         tuple(
             ExpectedError(measure.name, measure.layout.view_name(depth), *row)
             for measure, each in measures.runs
             for depth in range(len(measure.layout.dimensions) + 1)
-            for row in each.expected_errors(bound, depth)
+            for row in each.expected_errors(limit_of(each, bound), depth)
         ),
-        rho_for_targets(mechanism, spec, bound),
+        rho_for_targets(mechanism, spec, shown),
         fit,
         _further_models(spec, fit),
+        volume,
+        tuple(accuracy_of(measures, volume, bound)),
+        tuple(frontier_of(measures, bound)),
+        proposal_for(spec, measures, volume, [Target.from_text(each) for each in targets], bound),
     )
 
 

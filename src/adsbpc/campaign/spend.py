@@ -1,9 +1,9 @@
-"""Reads what publishers were paid from the file that the campaign file names."""
+"""Reads what publishers were paid, from the file that the campaign file names or row by row."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from math import isfinite
 from pathlib import Path
@@ -22,12 +22,18 @@ def read_spend(spec: CampaignSpec) -> Spend | None:
     if section is None:
         return None
     file = spec.directory / section.file
+    names = (section.publisher, section.day, section.amount)
+    rows = ((row[name] for name in names) for row in _rows(file, section))
+    return spend_of(spec, rows, f"{file}, ")
+
+
+def spend_of(spec: CampaignSpec, rows: Iterable[Iterable[Any]], where: str = "") -> Spend:
+    """From rows of publisher, day and amount."""
     amounts: dict[tuple[str, int], float] = {}
-    for number, row in enumerate(_rows(file, section), start=1):
-        where = f"{file}, row {number}"
-        publisher = _publisher(row[section.publisher], spec, where)
-        place = publisher, _slot(row[section.day], spec, where)
-        amounts[place] = amounts.get(place, 0.0) + _amount(row[section.amount], where)
+    for number, (publisher, day, amount) in enumerate(rows, start=1):
+        row = f"{where}row {number}"
+        place = _publisher(publisher, spec, row), _slot(day, spec, row)
+        amounts[place] = amounts.get(place, 0.0) + _amount(amount, row)
     return Spend(amounts)
 
 

@@ -76,8 +76,9 @@ def _truth(campaign: Campaign) -> dict[str, float]:
             totals = [contributions.totals(slot) for slot in range(1, spec.campaign.slots + 1)]
     finally:
         engine.close()
-    sums = np.sum(totals, axis=0) * measure.unit_value
-    return dict(zip(spec.reported_publishers, map(float, sums), strict=True))
+    sums = [int(total) for total in np.sum(totals, axis=0)]
+    by_publisher = [total * measure.unit_value for total in measure.layout.summed(sums, 1)]
+    return dict(zip(spec.reported_publishers, by_publisher, strict=True))
 
 
 def _promise(report: Report, released: list[Released]) -> str:

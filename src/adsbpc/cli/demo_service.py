@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import time
 import tomllib
@@ -19,7 +20,7 @@ from adsbpc.cli.console import stoppable
 from adsbpc.cli.demo import made_up
 from adsbpc.cli.release import progress_of_slots
 from adsbpc.client import Client
-from adsbpc.lab.journeys import CHANNELS
+from adsbpc.lab.journeys import CHANNELS, SPEND
 from adsbpc.service.auth.permissions import Role
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.clock import FastClock
@@ -32,7 +33,7 @@ _BEFORE = timedelta(hours=12)
 _DAY, _HOUR, _INSTANT = timedelta(days=1), timedelta(hours=1), timedelta(microseconds=1)
 _PAUSE_SECONDS = 0.1
 _LARGEST_BATCH = 5_000
-_SECTIONS = ("campaign", "attribution", "privacy", "workload")
+_SECTIONS = ("campaign", "attribution", "privacy", "workload", "measure", "dimensions")
 
 
 def run(
@@ -54,6 +55,7 @@ def run(
         keys[Role.OPERATOR] = _key(backend, Role.OPERATOR, "")
         operator = stack.enter_context(Client(url, keys[Role.OPERATOR]))
         campaign = operator.create_campaign(content)
+        operator.push_spend(campaign["id"], _spend(directory / SPEND))
         print(f"The dashboard: {url}/campaigns/{campaign['id']}")
         for role, key in keys.items():
             print(f"Sign in as {role}: {key}", flush=True)
@@ -133,6 +135,11 @@ def _play(
 def _released(backend: Backend, campaign: dict[str, Any]) -> int:
     registered = backend.campaigns.get(campaign["id"])
     return 0 if registered is None else backend.campaigns.last_slot(registered)
+
+
+def _spend(file: Path) -> list[dict[str, Any]]:
+    with file.open(encoding="utf-8", newline="") as opened:
+        return [{**row, "amount": float(row["amount"])} for row in csv.DictReader(opened)]
 
 
 class _Journal:

@@ -90,15 +90,32 @@ def plan(
             "writes it. Says which heavy_user to write down.",
         ),
     ] = None,
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE=AMOUNT",
+            help="How much the whole campaign will count, such as conversions=70000; repeat for "
+            "more measures. Goes before [expected] of the campaign file.",
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE/VIEW=PERCENT",
+            help="How close a total should be in the end, such as conversions/publisher=10%, or "
+            "revenue/publisher@2%=9% for a publisher with 2% of the total. Says which rho and "
+            "shares reach that; repeat for more.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the promise and the expected errors, before there is any data.
 
-    Also how the budget is split, and what each part of it buys.
+    Also how the budget is split, what each part of it buys, and which budget reaches a target.
     """
     from adsbpc.cli.plan import run
 
-    run(file, bound, pilot, as_json)
+    run(file, bound, pilot, expect or [], target or [], as_json)
 
 
 @app.command()

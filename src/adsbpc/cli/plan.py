@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Plan, PlannedFit
+from adsbpc.campaign.accuracy import Accuracy, Frontier, Proposal
 from adsbpc.campaign.plan import ExpectedError
 from adsbpc.cli.console import progress, results
+from adsbpc.errors import SpecError
 from adsbpc.report.numbers import rounded_up
 from adsbpc.report.wording import BUYS, promise_in_words
 
@@ -30,9 +32,16 @@ _FOLLOWS = {
 }
 
 
-def run(file: Path, bound: float | None, pilot: Path | None, as_json: bool) -> None:
+def run(
+    file: Path,
+    bound: float | None,
+    pilot: Path | None,
+    expect: list[str],
+    targets: list[str],
+    as_json: bool,
+) -> None:
     campaign = Campaign.load(file)
-    planned = campaign.plan(bound)
+    planned = campaign.plan(bound, _expected(expect), targets)
     tried = None if pilot is None else _tried(campaign, pilot)
     if as_json:
         found = {} if tried is None else {"pilot": tried.to_object()}
@@ -45,6 +54,10 @@ def run(file: Path, bound: float | None, pilot: Path | None, as_json: bool) -> N
         split.add_row(part, f"{float(rho):.4g}", BUYS[part.rpartition(": ")[2]])
     out.print(split)
     _print_errors(planned)
+    _print_accuracy(planned)
+    _print_frontier(planned)
+    if planned.proposal is not None:
+        _print_proposal(planned, planned.proposal, targets)
     if planned.rho_for_targets is not None:
         out.print(
             f"The variance targets need rho = {rounded_up(planned.rho_for_targets)} for "
@@ -78,6 +91,87 @@ def _print_errors(planned: Plan) -> None:
     out.print(errors)
     if shown < len(planned.queries):
         out.print(f"{shown} of {len(planned.queries)} figures shown; --json has them all.")
+
+
+def _expected(texts: list[str]) -> dict[str, float]:
+    """What people write after --expect."""
+    found = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        try:
+            found[name.strip()] = float(amount.replace(",", ""))
+        except ValueError:
+            raise SpecError(
+                f"--expect {text!r}: expected a measure and how much of it the whole campaign will "
+                "have, such as conversions=70000"
+            ) from None
+    return found
+
+
+def _print_accuracy(planned: Plan) -> None:
+    """How far sums are off, as counts and as parts of what is expected."""
+    if not planned.accuracy:
+        names = ", ".join(dict.fromkeys(row.measure for row in planned.queries))
+        results().print(
+            f"How large that is beside what is counted: say how much you expect of {names}, with "
+            "--expect or under [expected] in the campaign file."
+        )
+        return
+    table = Table(
+        title="How far sums are off, 95 times of 100: an average one, one with 10% or 2% of the "
+        "total, and an average one in one slot",
+    )
+    table.add_column("sum", overflow="fold")
+    for heading in ("expected", "off by", "average", "of 10%", "of 2%", "one slot"):
+        table.add_column(heading, justify="right")
+    rows: dict[tuple[str, str], dict[str, list[Accuracy]]] = {}
+    for row in planned.accuracy:
+        rows.setdefault((row.measure, row.view), {}).setdefault(row.period, []).append(row)
+    for (measure, view), periods in rows.items():
+        first, *others = periods["campaign"]
+        parts = {round(each.part, 6): each.within for each in (first, *others)}
+        table.add_row(
+            measure if view == "total" else f"{measure} by {view}",
+            f"{first.amount:,.0f}",
+            f"± {first.error:,.0f}",
+            _within(first.within),
+            *("" if view == "total" else _within(parts[part]) for part in (0.1, 0.02)),
+            _within(periods["slot"][0].within),
+        )
+    results().print(table)
+
+
+def _within(part: float) -> str:
+    return f"± {100 * part:.1f}%" if part < 0.1 else f"± {100 * part:,.0f}%"
+
+
+def _print_frontier(planned: Plan) -> None:
+    """The total against its parts, where a measure has a total of its own to weigh."""
+    by_measure: dict[str, list[Frontier]] = {}
+    for row in planned.frontier:
+        by_measure.setdefault(row.measure, []).append(row)
+    for measure, rows in by_measure.items():
+        if not planned.expected.get(measure):
+            continue
+        table = Table(title=f"{measure}: the total against its parts, for people who convert once")
+        table.add_column("weights")
+        for view in rows[0].errors:
+            table.add_column(f"{view} off by", justify="right")
+        for row in rows:
+            table.add_row(str(list(row.weights)), *(f"{each:,.0f}" for each in row.errors.values()))
+        results().print(table)
+
+
+def _print_proposal(planned: Plan, proposal: Proposal, targets: list[str]) -> None:
+    shares = ", ".join(f"{name} {share:g}" for name, share in proposal.shares.items())
+    several = len(proposal.shares) > 1
+    if targets:
+        told = f"The targets need rho = {proposal.rho:g}"
+        told += f", with shares {shares}." if several else "."
+        told += f" This plan has rho = {float(planned.promise.guarantee.rho):g}."
+    else:
+        told = f"Shares under which measures are off least, by publisher: {shares}."
+    results().print(told)
 
 
 def _tried(campaign: Campaign, pilot: Path) -> Pilot:

@@ -14,7 +14,7 @@ import gzip
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import uuid4
@@ -141,9 +141,10 @@ class Client:
             time.sleep(_pause(answer))
         return _checked(answer)
 
-    def plan(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """What a campaign would promise, and its errors to expect."""
-        return self._post("/v1/plan", content)
+    def plan(self, content: Mapping[str, Any], targets: Sequence[str] = ()) -> dict[str, Any]:
+        """What a campaign would promise, its errors to expect, and which budget would reach
+        targets such as "conversions/publisher=10%"."""
+        return self._post("/v1/plan", content, target=list(targets))
 
     def deliveries(self, hours: int = 48) -> dict[str, Any]:
         """What was sent with keys of this role and subject, and what became of it."""
@@ -152,6 +153,13 @@ class Client:
     def create_campaign(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """From the keys of a campaign file, without [engine] and [ledger]."""
         return self._post("/v1/campaigns", content)
+
+    def push_spend(self, campaign: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """All that publishers were paid, in place of what was sent before: `publisher_id`, `day`
+        and `amount` of each row."""
+        plain = [{**row, "day": str(row["day"])} for row in rows]
+        answer = self._send("PUT", f"/v1/campaigns/{campaign}/spend", json={"rows": plain})
+        return dict(answer.json())
 
     def campaigns(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/campaigns")["campaigns"])
@@ -236,10 +244,12 @@ class Client:
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         return dict(self._send("GET", path, params=query).json())
 
-    def _post(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    def _post(self, path: str, content: Mapping[str, Any], **query: Any) -> dict[str, Any]:
         body = json.dumps(content, default=moment_text)
         headers = {"Content-Type": "application/json"}
-        return dict(self._send("POST", path, content=body, headers=headers).json())
+        return dict(
+            self._send("POST", path, content=body, headers=headers, params=query or None).json()
+        )
 
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
         try:

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from adsbpc.errors import SpecError
+from adsbpc.model import OTHER_PUBLISHER
 from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import SlotGrid
@@ -30,17 +31,23 @@ class Channel:
     impressions: float  # per reached user and month
     click_rate: float
     hours_to_conversion: float  # typical time from a touch here to a conversion
+    view_price: float  # of one impression
+    click_price: float
     surge_day: int | None = None  # from this day on it reaches three times as many
 
 
 CHANNELS = (
-    Channel("search", 0.45, 4.0, 0.50, 6),
-    Channel("social", 0.60, 9.0, 0.06, 48),
-    Channel("video", 0.40, 6.0, 0.02, 96),
-    Channel("news", 0.25, 5.0, 0.05, 60),
-    Channel("partner", 0.10, 3.0, 0.25, 24),
-    Channel("audio", 0.08, 4.0, 0.03, 72, surge_day=17),
+    Channel("search", 0.45, 4.0, 0.50, 6, 0.0, 0.90),
+    Channel("social", 0.60, 9.0, 0.06, 48, 0.012, 0.60),
+    Channel("video", 0.40, 6.0, 0.02, 96, 0.018, 0.0),
+    Channel("news", 0.25, 5.0, 0.05, 60, 0.009, 0.45),
+    Channel("partner", 0.10, 3.0, 0.25, 24, 0.0, 0.70),
+    Channel("audio", 0.08, 4.0, 0.03, 72, 0.016, 0.0, surge_day=17),
 )
+# Where people live and what they buy with: more than the campaign lists, as in any real data.
+_COUNTRIES = {"DE": 0.42, "FR": 0.21, "ES": 0.14, "IT": 0.11, "PL": 0.07, "AT": 0.05}
+_DEVICES = {"phone": 0.58, "desktop": 0.34, "tablet": 0.08}
+_SAME_DEVICE = 0.85
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,9 @@ def make_campaign(
     grid = SlotGrid(_START, slots, "1d", "UTC")
     impressions = _impressions(rng, users, grid)
     conversions = _conversions(rng, impressions, grid)
+    # Further columns have a source of their own: without them, the people are the same.
+    conversions |= _circumstances(np.random.default_rng([seed, 1]), conversions)
+    (directory / SPEND).write_text(_spend_text(impressions, grid), encoding="utf-8")
     for name, columns in (("impressions", impressions), ("conversions", conversions)):
         moments = columns["timestamp"].astype("datetime64[us]")
         try:
@@ -101,6 +111,8 @@ def _remove_earlier(directory: Path, spec: Path) -> None:
 
 
 _SCOPE, _LEDGER = "demo", "demo-ledger.sqlite"
+SPEND = "spend.csv"
+_LISTED = tuple(channel.name for channel in CHANNELS if channel.name != "partner")
 _MADE_UP = "# Made up by adsbpc demo"
 _START = np.datetime64("2026-03-01").astype(object)
 
@@ -169,8 +181,45 @@ def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Colu
         "advertiser_id": np.full(user.size, "shoes"),
         "timestamp": moment,
         "event_id": np.char.add("order-", np.arange(user.size).astype(str)),
-        "value": np.round(rng.lognormal(4.0, 0.6, user.size), 2),
     }
+
+
+def _circumstances(rng: Generator, conversions: _Columns) -> _Columns:
+    """Where a buyer lives, what the purchase was made with, and for how much: most spend a little,
+    and one purchase in twenty is a large one."""
+    people, codes = np.unique(conversions["user_id"], return_inverse=True)
+    size = codes.size
+
+    def drawn(among: dict[str, float], count: int) -> NDArray[np.str_]:
+        return np.array(rng.choice(list(among), count, p=list(among.values())))
+
+    usual = drawn(_DEVICES, people.size)[codes]
+    keeps = rng.random(size) < _SAME_DEVICE
+    basket = rng.lognormal(3.7, 0.5, size)
+    large = 80 * (1 + rng.pareto(2.2, size))
+    return {
+        "country": drawn(_COUNTRIES, people.size)[codes],
+        "device": np.where(keeps, usual, drawn(_DEVICES, size)),
+        "value": np.round(np.where(rng.random(size) < 0.05, large, basket), 2),
+    }
+
+
+def _spend_text(impressions: _Columns, grid: SlotGrid) -> str:
+    """What the advertiser paid, by publisher and day; who is not listed is counted as "other"."""
+    days = (impressions["timestamp"].astype(np.int64) - grid.starts_at) // _DAY
+    clicked = impressions["kind"] == "click"
+    lines = ["publisher_id,day,amount"]
+    for channel in CHANNELS:
+        own = impressions["publisher_id"] == channel.name
+        seen = np.bincount(days[own], minlength=grid.count)
+        clicks = np.bincount(days[own & clicked], minlength=grid.count)
+        name = channel.name if channel.name in _LISTED else OTHER_PUBLISHER
+        paid = channel.view_price * seen + channel.click_price * clicks
+        lines += [
+            f"{name},{grid.day_after(day)},{amount:.2f}"
+            for day, amount in enumerate(paid[: grid.count])
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _fit_text(slots: int, model: str) -> str:
@@ -183,7 +232,7 @@ def _fit_text(slots: int, model: str) -> str:
 
 
 def _spec_text(slots: int, model: str, engine: str) -> str:
-    publishers = ", ".join(f'"{channel.name}"' for channel in CHANNELS[:-2])
+    publishers = ", ".join(f'"{name}"' for name in _LISTED)
     return f"""{_MADE_UP}: nobody in these events is real, so the ledger may be thrown away.
 
 [campaign]
@@ -192,7 +241,7 @@ scope = "{_SCOPE}"
 advertiser = "shoes"
 start = 2026-03-01
 slots = {slots}
-publishers = [{publishers}, "audio"]     # "partner" is not listed: it is counted as "other"
+publishers = [{publishers}]     # "partner" is not listed: it is counted as "other"
 
 [events]
 impressions = "impressions.parquet"
@@ -208,6 +257,30 @@ view_lookback = "2d"
 rho = 1.0
 adjacency = "add-remove"
 mechanism = "personal-budget"  # or "adsbpc"
+
+[[measure]]
+name = "conversions"
+by = ["publisher", "country"]
+share = 0.6
+
+[[measure]]
+name = "revenue"
+metric = "value"
+value_cap = 200.0
+currency = "EUR"
+by = ["publisher", "device"]
+share = 0.4
+
+[dimensions.country]
+column = "country"
+values = ["DE", "FR", "ES", "IT"]        # public; buyers from elsewhere are counted as "other"
+
+[dimensions.device]
+column = "device"
+values = ["phone", "desktop"]
+
+[spend]
+file = "{SPEND}"
 
 [[workload]]
 queries = "prefix"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from math import hypot, sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,6 +35,7 @@ from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import Randomness, noisy_totals, source_of, totals_squared
 from adsbpc.workloads import (
     Margins,
@@ -163,12 +163,15 @@ class AdsBPC:
             )
         ]
 
-    def range_errors(
-        self, released: Sequence[Measured], first: int, last: int
-    ) -> tuple[list[float], float]:
-        column = hypot(*(each.scale for each in released[first - 1 : last])) * self.unit_value
-        depths = range(len(self.layout.dimensions) + 1)
-        return [column * sqrt(self.margins.view_variance(depth)) for depth in depths], 0.0
+    def running_noise(
+        self, released: Sequence[Measured], boundaries: Sequence[int]
+    ) -> RunningNoise:
+        # Slots have noise of their own: two totals have that of the shorter in common.
+        so_far = np.cumsum([0.0, *((each.scale * self.unit_value) ** 2 for each in released)])
+        own = so_far[list(boundaries)]
+        nothing = np.zeros((len(own), len(own))).tolist()
+        views = tuple(map(self.margins.view_variance, range(len(self.layout.dimensions) + 1)))
+        return RunningNoise(tuple(boundaries), np.minimum.outer(own, own).tolist(), nothing, views)
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         finest = self.margins.view_variance(len(self.layout.dimensions))

@@ -17,6 +17,7 @@ from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.release_spec import MechanismName
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import Randomness
 from adsbpc.workloads import Margins, Objective, SeparateSums, VarianceTargets, Workload
 from adsbpc.workloads.queries import Reals
@@ -105,11 +106,10 @@ class Mechanism(Protocol):
         """(slot, query, standard error) of the sums that keep the first `depth` dimensions, under a
         constant limit, in the metric."""
 
-    def range_errors(
-        self, released: Sequence[Measured], first: int, last: int
-    ) -> tuple[list[float], float]:
-        """Standard errors of the sum over a range of slots that were released, by how many
-        dimensions are told apart, and that of what was cut."""
+    def running_noise(
+        self, released: Sequence[Measured], boundaries: Sequence[int]
+    ) -> RunningNoise:
+        """How far totals after so many of the slots that were released are off together."""
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         """The rho that measurement needs to meet the targets under a constant limit."""

@@ -16,6 +16,7 @@ from adsbpc.mechanisms.interface import Mechanism, Rows, State
 from adsbpc.model.measure import Measure
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Measured, Release
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import Randomness
 
 
@@ -68,12 +69,12 @@ class Measures:
             return next(iter(plans.values()))
         return StoredPlan((), measures=plans)
 
-    def range_errors(
-        self, releases: Sequence[Release], measure: str, first: int, last: int
-    ) -> tuple[list[float], float]:
-        """The same for one of the measures."""
+    def running_noise(
+        self, releases: Sequence[Release], measure: str, boundaries: Sequence[int]
+    ) -> RunningNoise:
+        """How far totals of one of the measures are off together."""
         (mechanism,) = [each for own, each in self.runs if own.name == measure]
-        return mechanism.range_errors([each.of(measure) for each in releases], first, last)
+        return mechanism.running_noise([each.of(measure) for each in releases], boundaries)
 
     def resume(self, steps: Sequence[Mapping[str, Any]]) -> MeasuresState:
         """The state after all of these slots, in order."""

@@ -39,6 +39,7 @@ from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import (
     LIMIT,
     PARTS,
@@ -195,15 +196,17 @@ class PersonalBudget:
             found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
         return found
 
-    def range_errors(
-        self, released: Sequence[Measured], first: int, last: int
-    ) -> tuple[list[float], float]:
-        of_slots = [self._published_multiplier(e.slot, e.allowance or 0.0) for e in released[:last]]
-        fine, coarse = (
-            float(np.linalg.norm(part[first - 1 :].sum(axis=0))) * self.scale
-            for part in self._inverse(of_slots, [self.cut_multiplier_of(each) for each in of_slots])
-        )
-        return [fine * self._noise(k) for k in range(len(self.layout.dimensions) + 1)], coarse
+    def running_noise(
+        self, released: Sequence[Measured], boundaries: Sequence[int]
+    ) -> RunningNoise:
+        fine = [self._published_multiplier(e.slot, e.allowance or 0.0) for e in released]
+        parts = self._inverse(fine, [self.cut_multiplier_of(each) for each in fine])
+        sums = [
+            np.vstack([0 * p[:1], p.cumsum(axis=0)])[list(boundaries)] * self.scale for p in parts
+        ]
+        column, cut = ((each @ each.T).tolist() for each in sums)
+        views = tuple(map(self.margins.view_variance, range(len(self.layout.dimensions) + 1)))
+        return RunningNoise(tuple(boundaries), column, cut, views, _UNEVEN)
 
     def cut_multiplier_of(self, multiplier: int) -> int:
         """What was cut stands in one column, without a weight; cells stand in all views."""

@@ -15,6 +15,7 @@ from adsbpc.model.release import (
     Provenance,
     Release,
 )
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.model.slots import SlotGrid, SlotRun
 from adsbpc.model.spec import CampaignSpec, load_spec, spec_of
 
@@ -41,6 +42,7 @@ __all__ = [
     "Promise",
     "Provenance",
     "Release",
+    "RunningNoise",
     "SlotGrid",
     "SlotRun",
     "StoredPlan",

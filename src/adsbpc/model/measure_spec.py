@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
@@ -15,6 +15,7 @@ from adsbpc.model.layout import LARGEST_WEIGHT
 from adsbpc.model.section import Key, Name, Section
 from adsbpc.model.toml import MisfitError
 
+Amount = Annotated[float, Field(gt=0, le=1e15)]
 MetricName = Literal["conversions", "value", "converters", "impressions", "clicks", "reach"]
 # People, each once in every sum: whoever has been in it before is not counted again.
 COUNTED_ONCE = ("converters", "reach")
@@ -216,8 +217,24 @@ def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:
         return tuple(Fraction(1, len(measures)) for _ in measures)
     if len(given) < len(measures):
         missing = next(each.name for each in measures if each.share is None)
-        raise MisfitError(f"measure {missing!r} has no share, and others have: give all or none")
+        raise MisfitError(
+            f"measure {missing!r} has no share, and others have: give all or none", "measure"
+        )
     shares = tuple(Fraction(str(share)) for share in given)
     if sum(shares) != 1:
-        raise MisfitError(f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1")
+        raise MisfitError(
+            f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1", "measure"
+        )
     return shares
+
+
+def check_expected(expected: Mapping[str, float], names: Sequence[str]) -> None:
+    """Refuse to expect something of a measure that there is not."""
+    for name in expected:
+        if name not in names:
+            raise MisfitError(
+                f"there is no such measure: expected one of {', '.join(names)}."
+                f"{did_you_mean(name, set(names))} Rename or remove it",
+                "expected",
+                name,
+            )

@@ -21,11 +21,13 @@ from adsbpc.model.layout import Dimension, Layout
 from adsbpc.model.measure import Measure
 from adsbpc.model.measure_spec import (
     PUBLISHER,
+    Amount,
     DimensionSection,
     MeasureSection,
     MetricName,
     ValueCap,
     check_campaign_metric,
+    check_expected,
     check_listed,
     check_measures,
     check_metrics,
@@ -291,6 +293,7 @@ class CampaignSpec(Section):
     measure: tuple[MeasureSection, ...] = ()
     dimensions: dict[Key, DimensionSection] = Field(default={})
     spend: SpendSection | None = None
+    expected: dict[Key, Amount] = Field(default={})
     checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
@@ -333,6 +336,7 @@ class CampaignSpec(Section):
                 "it into a measure"
             )
         check_measures(self.measure, self.dimensions, self.attribution.model)
+        check_expected(self.expected, [each.name for each in self.measures])
         check_metrics(
             self.measure,
             self.events.impression_kind,

@@ -48,7 +48,8 @@ def drawn_publishers(report: Report) -> tuple[PublisherLine, ...]:
 
 
 def trend(report: Report, paint: Paint) -> Spec:
-    """Running totals of the largest publishers with bands; the signal `picked` dims the others."""
+    """Running totals of the largest publishers with bands; the signal `picked` dims the others,
+    and `from` is where the totals start."""
     drawn = drawn_publishers(report)
     kept = {each.publisher for each in drawn}
     newest = report.newest.slot
@@ -85,7 +86,11 @@ def trend(report: Report, paint: Paint) -> Spec:
         "width": "container",
         "height": "container",
         "data": {"values": rows},
-        "params": [{"name": "picked", "value": ""}, _labels(report, 0)],
+        "params": [
+            {"name": "picked", "value": ""},
+            {"name": "from", "value": 0},
+            _labels(report, 0),
+        ],
         "encoding": {"x": _horizontal(report, 0), "color": colour},
         "layer": [
             {
@@ -108,7 +113,7 @@ def trend(report: Report, paint: Paint) -> Spec:
 def _points(report: Report, vertical: Spec, paint: Paint) -> Spec:
     """Seen when pointed at, with their numbers."""
     return {
-        "transform": [{"filter": "datum.boundary > 0"}],
+        "transform": [{"filter": "datum.boundary > from"}],
         "params": [
             {
                 "name": "hovered",

@@ -1,4 +1,4 @@
-"""What stands on top of a page with several measures or with spend, and below its publishers."""
+"""What stands on top of a page: the total of every measure, and every ratio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Figure:
 
 
 def headline_of(report: Report) -> list[Figure]:
-    """The total of every measure and every ratio; nothing where the summary says it all."""
+    """The total of every measure and every ratio, so far."""
     totals = [
         _total(f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
                measure.metric, report.newest_totals(measure)[-1])
@@ -36,24 +36,9 @@ def headline_of(report: Report) -> list[Figure]:
         for each in report.ratios
         if each.publisher == ALL_PUBLISHERS
     ]
-    return [*totals, *ratios] if len(totals) + len(ratios) > 1 else []
+    return [*totals, *ratios]
 
 
 def _total(label: str, metric: str, cell: Cell) -> Figure:
     digits = decimals_of("value" if metric == "value" else "conversions", cell.standard_error)
     return Figure(label, amount(cell.estimate, digits), interval(cell.low, cell.high, digits))
-
-
-def breakdown_of(report: Report) -> list[tuple[Cell, list[Cell]]]:
-    """Publishers, the largest first, each with the cells below it; nothing if there are none."""
-    depth = len(report.measure.layout.dimensions)
-    if depth < 2:
-        return []
-    below: dict[str, list[Cell]] = {}
-    for cell in report.newest_totals(report.measure, depth):
-        if len(cell.keys) == depth:
-            below.setdefault(cell.publisher, []).append(cell)
-    return [
-        (each.total, sorted(below[each.publisher], key=lambda cell: -cell.estimate))
-        for each in report.standings.publishers
-    ]

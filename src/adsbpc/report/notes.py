@@ -15,9 +15,8 @@ def trend(report: Report, drawn: int) -> str:
     if report.estimates_cut:
         before, if_alike = "cutting and noise", ", if all publishers are cut alike"
     note = (
-        f"{wording.metric_name(report).capitalize()} from the first {report.timeline.word} on. "
-        f"Each band holds the total before {before} with {wording.level_name(report)} "
-        f"confidence{if_alike}."
+        f"Totals from the first {report.timeline.word} of the range on. Each band holds the total "
+        f"before {before} with {wording.level_name(report)} confidence{if_alike}."
     )
     count = len(report.standings.publishers)
     if count > drawn:
@@ -29,8 +28,9 @@ def trend(report: Report, drawn: int) -> str:
 def slots(report: Report, drawn: int) -> str:
     word = report.timeline.word
     note = (
-        f"Each {word} alone, on a scale of its own for each publisher. Pale bars cannot be told "
-        f"from nothing; lines are {wording.level_name(report)} intervals."
+        f"{wording.metric_name(report).capitalize()} of each {word} alone, on a scale of its own "
+        "for each publisher. Pale bars cannot be told from nothing; "
+        f"lines are {wording.level_name(report)} intervals."
     )
     if drawn < report.newest.slot:
         note += f" The newest {drawn} of {report.newest.slot} {word}s are drawn."
@@ -67,13 +67,18 @@ def models(report: Report, drawn: int) -> str:
     return note
 
 
+def totals_until(report: Report) -> str:
+    name, end = wording.metric_name(report), report.timeline.end(report.newest.slot)
+    return f"{name.capitalize()} up to the end of {end}."
+
+
 def table(report: Report) -> str:
-    note = f"Totals up to the end of {report.timeline.end(report.newest.slot)}."
+    note = ""
     if report.estimates_cut:
         note += f" {wording.UPPER_ENDS}"
     if report.adjusted:
         note += (
-            " They are adjusted: no total ever falls or is negative, and parts add up. Small ones "
+            " Totals are adjusted: none ever falls or is negative, and parts add up. Small ones "
             "lean upwards, and totals over many small ones do too."
         )
     if any(standing.total.noisy for standing in report.standings.publishers):
@@ -81,4 +86,4 @@ def table(report: Report) -> str:
             f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
             "its interval reaches zero."
         )
-    return note
+    return note.lstrip()

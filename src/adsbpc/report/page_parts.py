@@ -18,7 +18,8 @@ from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import charts
 from adsbpc.report.cells import Cell
 from adsbpc.report.charts import PublisherLine
-from adsbpc.report.headline import breakdown_of, headline_of
+from adsbpc.report.explorer import explorer_of
+from adsbpc.report.headline import headline_of
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.rendering import render
 from adsbpc.report.share_figures import model_figures, scale_of_shares
@@ -51,7 +52,6 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
         comparison=model_figures(report, drawn),
         decimals=decimals(report),
         headline=headline_of(report),
-        breakdown=breakdown_of(report),
         cells=f"{len(report.rows()):,}",
         file_name=file_name,
         links=links,
@@ -61,6 +61,7 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
         "trend": charts.trend(report, variable),
         "bars": _bars(report, bars),
         "publishers": [each.publisher for each in drawn],
+        "explorer": explorer_of(report),
     }
     masthead = render("masthead.html", report=report)
     return Parts(Markup(masthead), Markup(cards), data)
@@ -84,8 +85,8 @@ def style() -> str:
 
 
 def script() -> str:
-    """Draws the charts of a page that holds a report's data."""
-    return _resource("page.js")
+    """Draws the charts of a page that holds a report's data, and shows any range of it."""
+    return "\n".join(map(_resource, ("ranges.js", "view.js", "explorer.js", "page.js")))
 
 
 @cache

@@ -1,34 +1,41 @@
 """Sums over any range of slots, from what was released: they cost nothing more.
 
-A range is the difference of two running totals. Its noise is not: under personal budgets slots have
-noise in common, so that the mechanism says how large it is.
+A range is the difference of two running totals, and what changed between two ranges is that of two
+differences. Their noise follows from how far running totals are off together.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
+from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
-from adsbpc.model import ALL_PUBLISHERS, Answers, Measure
+from adsbpc.model import ALL_PUBLISHERS, Answers, Measure, RunningNoise
 from adsbpc.model.layout import view_name
-from adsbpc.report.cells import Cell
+from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
+from adsbpc.report.ratios import fieller
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
-# Of a measure, first and last slot: standard errors by depth, and that of what was cut.
-RangeErrors = Callable[[str, int, int], tuple[list[float], float]]
+# Of a measure, after so many slots.
+NoiseOf = Callable[[str, Sequence[int]], RunningNoise]
+Span = tuple[int, int]
 
 
-def cells_between(report: Report, measure: Measure, first: int, last: int) -> tuple[Cell, ...]:
+def cells_between(
+    report: Report, measure: Measure, first: int, last: int, lens: Lens | None = None
+) -> tuple[Cell, ...]:
     """Of every view, the finest first, for the sum over these slots."""
-    assert report.range_errors is not None
-    errors, cut_error = report.range_errors(measure.name, first, last)
+    assert report.noise_of is not None
+    noise = report.noise_of(measure.name, (first - 1, last))
+    column, of_cut = noise.of_range(0, 1)
     measured = report.of_measure(measure)
     totals = measured[last - 1].running_totals
     before = measured[first - 2].running_totals if first > 1 else None
@@ -41,12 +48,65 @@ def cells_between(report: Report, measure: Measure, first: int, last: int) -> tu
             cut = max(cut - earlier.cut, 0.0)
         found.append(
             Answers(
-                answers.view, f"range {first}..{last}", values, errors[depth], (first, last), cut,
-                cut_error,
+                answers.view, f"range {first}..{last}", values, sqrt(column * noise.views[depth]),
+                (first, last), cut, hypot(sqrt(of_cut), noise.uneven * cut),
             )
         )  # fmt: skip
-    lens = report.lens_of(measured)
+    lens = lens or report.lens_of(measured)
     return tuple(lens.cells(measured[last - 1], found, len(totals) - 1))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What changed from `before` to `after`, of one sum of a measure: the difference, and the ratio
+    after / before, which is None where `before` may be nothing."""
+
+    after: Cell
+    before: Cell
+    difference: float
+    low: float
+    high: float
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+def changes_between(report: Report, measure: Measure, after: Span, before: Span) -> list[Change]:
+    """Of every view, the finest first; of numbers as they were released.
+
+    What was cut is missing from either sum and is never negative. So the low end takes for granted
+    that all of it was of `before`, and the high end that all of it was of `after`.
+    """
+    assert report.noise_of is not None
+    ends = sorted({after[0] - 1, after[1], before[0] - 1, before[1]})
+    noise = report.noise_of(measure.name, ends)
+    spans = [(ends.index(first - 1), ends.index(last)) for first, last in (after, before)]
+    own, other, both = (
+        noise.together(*pair)[0]
+        for pair in ((spans[0], spans[0]), (spans[1], spans[1]), (spans[0], spans[1]))
+    )
+    lens = Lens(report.timeline, report.level, None)
+    cells = [cells_between(report, measure, *span, lens) for span in (after, before)]
+    reach, found = report.lens.reach, []
+    for x, y in zip(*cells, strict=True):
+        times = noise.views[len(x.keys)]
+        var_x, var_y, shared = own * times, other * times, both * times
+        spread = max(var_x + var_y - 2 * shared, 0.0)
+        cut_x, cut_y = x.cut_error**2, y.cut_error**2
+        lowest = fieller(x.estimate, y.estimate + y.cut, var_x, var_y + cut_y, shared, reach)
+        highest = fieller(x.estimate + x.cut, y.estimate, var_x + cut_x, var_y, shared, reach)
+        told = lowest is not None and highest is not None and y.estimate > 0
+        found.append(
+            Change(
+                x, y, x.estimate - y.estimate,
+                x.estimate - y.estimate - y.cut - reach * sqrt(spread + cut_y),
+                x.estimate - y.estimate + x.cut + reach * sqrt(spread + cut_x),
+                x.estimate / y.estimate if told else None,
+                lowest[0] if told and lowest else None,
+                highest[1] if told and highest else None,
+            )
+        )  # fmt: skip
+    return found
 
 
 def weekly_csv(report: Report) -> str:

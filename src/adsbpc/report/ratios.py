@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
 # Spend beside a metric: per so many of it.
-_COSTS = {"cost per conversion": ("conversions", 1), "cost per thousand reached": ("reach", 1_000)}
-_RETURN = "return on spend"
+COSTS = {"cost per conversion": ("conversions", 1), "cost per thousand reached": ("reach", 1_000)}
+RETURN = "return on spend"
 # A metric, and the one that it is divided by.
-_OF_METRICS = {
+OF_METRICS = {
     "value per conversion": ("value", "conversions"),
     "conversion rate": ("conversions", "reach"),
     "conversions per click": ("conversions", "clicks"),
@@ -105,14 +105,14 @@ _NOT_TOLD: _Ends = (None, None, None)
 
 def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tuple[str, _Ends]]:
     if paid > 0:
-        for name, (metric, per) in _COSTS.items():
+        for name, (metric, per) in COSTS.items():
             if (cell := cells.get(metric)) is not None:
                 cost = per * paid
                 told = (cost / cell.estimate, cost / cell.high, cost / cell.low)
                 yield name, told if cell.low > 0 else _NOT_TOLD
         if (value := cells.get("value")) is not None:
-            yield _RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
-    for name, (above, below) in _OF_METRICS.items():
+            yield RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
+    for name, (above, below) in OF_METRICS.items():
         if above in cells and below in cells:
             yield name, divided(cells[above], cells[below], report.lens.reach)
 

@@ -24,7 +24,7 @@ from adsbpc.report.formats import (
     write_whole,
 )
 from adsbpc.report.model_comparison import Models
-from adsbpc.report.ranges import RangeErrors, cells_between, weekly_csv
+from adsbpc.report.ranges import Change, NoiseOf, Span, cells_between, changes_between, weekly_csv
 from adsbpc.report.ratios import METRICS, Ratio, divides_any_slots, ratios_of
 from adsbpc.report.standings import Standings
 from adsbpc.report.tabular import Tabular
@@ -44,8 +44,8 @@ class Report(Tabular):
     `releases` are those of the slots 1..k, in order. `level` is that of the intervals. `adjusted`
     makes the numbers consistent, see `Lens` for what that does to intervals. `measure_name` says
     what the page is about, the first measure if left out; files for machines have all of them.
-    `spend` is what publishers were paid, where that is known; `range_errors` says how large the
-    noise of sums over slots is.
+    `spend` is what publishers were paid, where that is known; `noise_of` says how far running
+    totals of a measure are off together.
     """
 
     spec: CampaignSpec
@@ -57,7 +57,7 @@ class Report(Tabular):
     adjusted: bool = False
     measure_name: str | None = None
     spend: Spend | None = None
-    range_errors: RangeErrors | None = None
+    noise_of: NoiseOf | None = None
 
     def __post_init__(self) -> None:
         if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
@@ -112,6 +112,13 @@ class Report(Tabular):
         people are counted once, those who were not counted before."""
         self._check_range(first, last)
         return cells_between(self, self.measure, first, last)
+
+    def changes(self, after: Span, before: Span) -> list[Change]:
+        """What changed from one range of slots to another, each given by its first and its last
+        slot, of every sum of the measure that the report is about."""
+        for span in (after, before):
+            self._check_range(*span)
+        return changes_between(self, self.measure, after, before)
 
     def _check_range(self, first: int, last: int) -> None:
         newest = self.newest.slot

@@ -53,6 +53,15 @@ class Timeline:
         zone = "" if starts.tzname() == ends.tzname() else f" {starts:%Z}"
         return f"{_weekday(starts)}, {starts:%H:%M}{zone} to {ends:%H:%M %Z}"
 
+    def choice(self, slot: int, ends: bool) -> str:
+        """A slot in a list of slots that something may start or end with."""
+        starts = self.moment(slot - 1)
+        if self.word == "month":
+            return f"{starts:%b %Y}"
+        if self.word == "hour":
+            return f"{_short_day(starts)}, {starts:%H:%M}"
+        return _short_day_and_year(self._last_day(slot) if ends else self.grid.day_after(slot - 1))
+
     def end(self, slot: int) -> str:
         """What ends with a slot, for a sentence: of a week its last day."""
         return _weekday(self._last_day(slot)) if self.word == "week" else self.name(slot)

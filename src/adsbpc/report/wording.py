@@ -57,7 +57,7 @@ def what_intervals_cover(report: Report) -> str:
     return f"{covered} {fit_noise(report)}".rstrip()
 
 
-_METRICS: dict[MetricName, str] = {
+METRICS: dict[MetricName, str] = {
     "conversions": "attributed conversions",
     "value": "attributed value",
     "converters": "people with attributed conversions",
@@ -68,7 +68,7 @@ _METRICS: dict[MetricName, str] = {
 
 
 def metric_name(report: Report) -> str:
-    return _METRICS[report.measure.metric]
+    return METRICS[report.measure.metric]
 
 
 def decimals(report: Report) -> int:

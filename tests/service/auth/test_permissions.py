@@ -15,6 +15,7 @@ from adsbpc.service.auth.permissions import ALLOWED, Action, Principal, Role, al
 TABLE = """
     push impressions          .  y  .  .  .
     push conversions          .  .  y  .  .
+    push spend                y  .  o  .  .
     read own deliveries       .  y  y  .  .
     list campaigns            y  .  y  y  y
     create campaign           y  .  .  .  .

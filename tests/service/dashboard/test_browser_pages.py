@@ -190,7 +190,7 @@ def test_pages_work_without_scripts(browser: Browser, stage: Stage) -> None:
         seen.sign_in(stage.server.key("operator"))
         seen.page.goto(f"{seen.url}/campaigns/{stage.campaigns['spring']}")
         assert seen.page.get_by_role("row").count() == 1 + 4 + 1
-        assert "Every number of them is in the tables" in seen.page.inner_text("main")
+        assert "Every number is in the files" in seen.page.inner_text("main")
         seen.page.goto(f"{seen.url}/campaigns/new")
         before = seen.page.inner_text("#figures")
         seen.page.get_by_label("Privacy budget (rho)", exact=True).fill("0.1")

@@ -164,7 +164,7 @@ def test_a_shelf_forgets_what_was_asked_for_longest_ago() -> None:
         return name
 
     for name in ("a", "b", "a", "c", "a", "b"):
-        assert shelf.get((name, 0, 0), partial(make, name)) == name
+        assert shelf.get((name, 0, 0, 0), partial(make, name)) == name
     assert made == ["a", "b", "c", "b"]
 
 

@@ -72,6 +72,25 @@ def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
     assert book.ledger.mark("planner") is None
 
 
+def test_errors_stand_beside_what_is_expected(stage: Stage, operator: Visitor) -> None:
+    wanted = {**WANTED, "volume": "7000", "count": "6"}
+    words = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text).words
+    found = re.search(
+        r"± ([\d.]+)% of an average one all together ± ([\d.]+) ± ([\d.]+)%",
+        words,
+    )
+    assert found is not None
+    one, together, part = (float(each) for each in found.groups())
+    assert part == pytest.approx(100 * together / 7_000, rel=0.1)
+    assert one > part
+    content = fields.content_of(wanted)
+    assert content["expected"] == {"conversions": 7_000}
+    assert fields.content_of({**wanted, "metric": "value"})["expected"] == {"value": 7_000}
+    wrong = operator.send("/campaigns/new", {**wanted, "volume": "-1", "action": "create"})
+    assert wrong.status_code == 422
+    assert "volume-wrong" in wrong.text
+
+
 def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
     answer = operator.send("/campaigns/new", {**WANTED, "action": "create", "slots": "7"})
     assert answer.status_code == 303, answer.text
@@ -141,7 +160,7 @@ TEXTS = st.text(max_size=30)
 @given(st.fixed_dictionaries(dict.fromkeys(WANTED, TEXTS)))
 def test_any_text_makes_content_that_says_what_was_typed(values: dict[str, str]) -> None:
     content = fields.content_of(values)
-    assert set(content) <= {"campaign", "privacy", "attribution"}
+    assert set(content) <= {"campaign", "privacy", "attribution", "expected"}
     for field, (section, key) in fields.PLACES.items():
         where = content
         for part in section.split("."):

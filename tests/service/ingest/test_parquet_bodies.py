@@ -42,6 +42,10 @@ ROWS = [
         "timestamp": MOMENT,
         "kind": "click",
         "event_id": None if number % 2 else f"e{number}",
+        "country": "DE" if number % 3 else None,
+        "region": None,
+        "device": "phone",
+        "category": f"c{number % 2}",
     }
     for number in range(50)
 ]

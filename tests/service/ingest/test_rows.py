@@ -19,7 +19,13 @@ from adsbpc.events.schema import Reason
 from adsbpc.service.clock import now_us
 from adsbpc.service.http.bodies import JSON
 from adsbpc.service.ingest.bodies import NDJSON, PARQUET, check_body
-from adsbpc.service.ingest.rows import SCHEMAS, Checked, Source, counted_reason
+from adsbpc.service.ingest.rows import (
+    DIMENSION_COLUMNS,
+    SCHEMAS,
+    Checked,
+    Source,
+    counted_reason,
+)
 from adsbpc.service.settings import IngestSection
 from tests.service.clocks import START, SetClock
 from tests.service.pushed import CONVERSION, IMPRESSION, SUBJECTS, checked, lines, moment
@@ -71,7 +77,10 @@ def verdict(row: Any, source: Source) -> str | dict[str, Any]:
             return reason
         if full["value"] is not None and not 0 <= full["value"] <= 1e15:
             return Reason.BAD_VALUE
-    return text_fault("event_id", full["event_id"]) or full
+    for name in ("event_id", *DIMENSION_COLUMNS):
+        if reason := text_fault(name, full[name]):
+            return reason
+    return full
 
 
 def text_fault(name: str, text: str | None, absent: str | None = None) -> str | None:
@@ -155,6 +164,7 @@ FIELDS = {
     "kind": mostly("click", st.just("view"), GOOD_TEXTS, BAD_TEXTS),
     "event_id": mostly("e1", GOOD_TEXTS, BAD_TEXTS),
     "value": VALUES,
+    **{name: mostly("DE", GOOD_TEXTS, BAD_TEXTS) for name in DIMENSION_COLUMNS},
 }
 
 
@@ -257,6 +267,7 @@ def test_good_rows_are_taken_as_they_are() -> None:
     assert found.table.to_pylist()[1] == {
         **IMPRESSION,
         "timestamp": moment("2026-03-01T11:04:59.5+00:00"),
+        **dict.fromkeys(DIMENSION_COLUMNS),
     }
     conversion = checked([CONVERSION, {**CONVERSION, "value": 3}], "conversions").table
     assert conversion["value"].to_pylist() == [9.5, 3.0]

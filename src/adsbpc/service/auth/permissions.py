@@ -35,6 +35,7 @@ class Action(StrEnum):
     PUSH_IMPRESSIONS = "push impressions"
     PUSH_CONVERSIONS = "push conversions"
     READ_DELIVERIES = "read own deliveries"
+    PUSH_SPEND = "push spend"
     LIST_CAMPAIGNS = "list campaigns"
     CREATE_CAMPAIGN = "create campaign"
     PLAN = "plan"
@@ -54,7 +55,7 @@ _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_R
 _SENDING = frozenset({Action.READ_DELIVERIES, Action.WHO_AM_I})
 _RUNNING = frozenset(
     {
-        Action.CREATE_CAMPAIGN, Action.PLAN, Action.RELEASE, Action.VERIFY,
+        Action.CREATE_CAMPAIGN, Action.PLAN, Action.PUSH_SPEND, Action.RELEASE, Action.VERIFY,
         Action.WITHDRAW, Action.PAUSE, Action.CLOSE,
     }
 )  # fmt: skip
@@ -62,12 +63,12 @@ ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
     Role.PUBLISHER: _SENDING | {Action.PUSH_IMPRESSIONS},
-    Role.ADVERTISER: _READING | _SENDING | {Action.PUSH_CONVERSIONS},
+    Role.ADVERTISER: _READING | _SENDING | {Action.PUSH_CONVERSIONS, Action.PUSH_SPEND},
     Role.READER: _READING | {Action.WHO_AM_I},
 }
 
 # Each is about one campaign: who speaks for one advertiser may do it to that one's only.
-_TO_ONE_CAMPAIGN = frozenset({Action.READ_CAMPAIGN, Action.READ_RELEASES})
+_TO_ONE_CAMPAIGN = frozenset({Action.READ_CAMPAIGN, Action.READ_RELEASES, Action.PUSH_SPEND})
 
 
 def allows(principal: Principal, action: Action, advertiser: str | None = None) -> bool:

@@ -38,6 +38,8 @@ _FIELDS = {
     "delta": ("privacy", "delta", "delta", "1e-6"),
     "scope_rho": ("privacy", "scope_rho", "Budget of the scope (rho)", ""),
     "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", ""),
+    # Under the name of the measure, which is its metric.
+    "volume": ("expected", "conversions", "Expected in the whole campaign", ""),
 }
 PLACES = {field: (section, key) for field, (section, key, _, _) in _FIELDS.items()}
 LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()}
@@ -45,6 +47,7 @@ LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()}
 _ASSUMED = {"bound": "2", "count": "6"}
 _NUMBERS = (
     "slots", "value_cap", "fit_rho", "fit_slots", "rho", "delta", "scope_rho", "heavy_user",
+    "volume",
 )  # fmt: skip
 _MOST_PLANNED = 1_000
 
@@ -77,6 +80,8 @@ def content_of(values: Values) -> dict[str, Any]:
         section = content
         for part in sections.split("."):
             section = section.setdefault(part, {})
+        if field == "volume":
+            key = values["metric"]
         section[key] = names_of(text) if field == "publishers" else _plain(field, text)
     return content
 

@@ -33,6 +33,7 @@ from adsbpc.service.dashboard.steering import steering_of
 from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.spend import spend_version
 
 WIDTH, HEIGHT = 200, 40
 _MOST_POINTS = 100
@@ -116,7 +117,7 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
 
 _MOST_GLANCES, _MOST_BODIES = 500, 32
 _FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
-Key = tuple[str, int, int]
+Key = tuple[str, int, int, int]
 Kept = TypeVar("Kept")
 
 
@@ -171,7 +172,8 @@ def _kept(
         return None
     # Other campaigns of the scope, of this server or not, change what is left of its budget.
     spent = backend.campaigns.ledger.spent(registered.scope, visible)
-    key = registered.campaign_id, slot, spent
+    paid = spend_version(backend.campaigns.folder_of(registered.campaign_id))
+    key = registered.campaign_id, slot, spent, paid
     return shelf.get(key, lambda: make(registered.campaign.report(through=visible)))
 
 

@@ -45,6 +45,8 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
         slots=spec.campaign.slots,
         one=about(one),
         all=about(together),
+        one_part=_part(plan, 1),
+        all_part=_part(plan, 0),
         condition=plan.condition,
         epsilon=rounded_up(plan.promise.epsilon, 3),
         delta=small(plan.promise.delta),
@@ -57,6 +59,14 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
         chart={"config": charts.config(variable), "spec": _chart(views, word)},
         fit_slot=plan.fit.slot if plan.fit else None,
     )
+
+
+def _part(plan: Plan, depth: int) -> str:
+    """How far a total of the first measure is off in the end, as a part of what is expected of it;
+    of the average one of publishers. Nothing where nothing is expected."""
+    first = [row for row in plan.accuracy if row.measure == plan.queries[0].measure]
+    views = list(dict.fromkeys(row.view for row in first))
+    return next((f"± {about(100 * row.within)}%" for row in first if row.view == views[depth]), "")
 
 
 def _by_view(plan: Plan) -> dict[str, list[ExpectedError]]:

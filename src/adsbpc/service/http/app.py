@@ -46,7 +46,7 @@ from adsbpc.service.http.monitoring import RequestLog
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
 from adsbpc.service.ingest import api as event_api
 from adsbpc.service.logs import log_failure, public_text
-from adsbpc.service.releases import campaign_api, lifecycle_api, release_api
+from adsbpc.service.releases import campaign_api, lifecycle_api, release_api, spend_api
 
 _DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
 and every slot attributed conversions per publisher are released with user-level differential
@@ -56,8 +56,10 @@ with `to_do`, the next step."""
 _REFUSED = (SpecError, PrivacyError, WorkloadError)
 _CONFLICT = (BudgetError, ReleaseError, TermsError)
 # Bodies that the routes read themselves.
-_SENT = (key_api.KeyRequest, release_api.ReleaseRequest, *event_api.ROWS)
-_API = (event_api, campaign_api, lifecycle_api, release_api, key_api, operations)
+_SENT = (
+    key_api.KeyRequest, release_api.ReleaseRequest, spend_api.SpendContent, *event_api.ROWS,
+)  # fmt: skip
+_API = (event_api, campaign_api, lifecycle_api, release_api, spend_api, key_api, operations)
 # A new campaign before the page of one, whose path would take "new" for an id.
 PAGES = (new_campaign, campaigns, steering, deliveries, keys, operations_page, reference, assets)
 

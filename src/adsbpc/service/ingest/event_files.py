@@ -125,10 +125,32 @@ class EventFiles:
         with self._store.reading() as connection:
             return list(connection.execute(chosen.order_by(event_files.c.name)).scalars())
 
-    def manifest(self, source: Source, advertiser: str, path: Path) -> None:
-        """Write the list of live files that a campaign reads, one absolute path a line."""
+    def manifest(
+        self, source: Source, advertiser: str, path: Path, columns: Sequence[str] = ()
+    ) -> None:
+        """Write the list of live files that a campaign reads, one absolute path a line. Files of
+        before there were some of its `columns` are read from copies that have them, beside the
+        list."""
         files = self.live(source, advertiser) or [self._empty(source)]
+        files = [self._with_columns(source, file, path, columns) for file in files]
         write_durably(path, "".join(f"{file}\n" for file in files).encode(), mode=_MODE)
+
+    def _with_columns(
+        self, source: Source, file: Path, beside: Path, columns: Sequence[str]
+    ) -> Path:
+        if not columns:
+            return file
+        try:
+            if set(columns) <= set(pq.read_schema(file).names):
+                return file
+            table = pq.read_table(file, schema=STORED[source], use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise ServiceError(
+                f"{file}: cannot be read ({error}). Restore it from a backup: it holds events"
+            ) from None
+        copy = beside.with_name(f"with-columns-{file.name}")
+        write_durably(copy, _as_parquet(table, packed=False), mode=_MODE)
+        return copy
 
     def _empty(self, source: Source) -> Path:
         path = self.folder / f"empty-{source}.parquet"

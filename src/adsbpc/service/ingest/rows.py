@@ -30,9 +30,17 @@ from adsbpc.model.spec import EventsSection
 
 Source = Literal["impressions", "conversions"]
 
-FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
+# What breakdowns may be by: texts that a row may have, and that campaigns list the values of.
+DIMENSION_COLUMNS: Final = ("country", "region", "device", "category")
+_DIMENSION_FIELDS = tuple(Field(name, FieldKind.WORD, required=False) for name in DIMENSION_COLUMNS)
+_EVENT_FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
     "impressions": IMPRESSION_FIELDS,
     "conversions": CONVERSION_FIELDS,
+}
+FIELDS: Final[dict[Source, tuple[Field, ...]]] = {
+    # When it arrived is added last.
+    source: (*fields[:-1], *_DIMENSION_FIELDS, fields[-1])
+    for source, fields in _EVENT_FIELDS.items()
 }
 # When a row arrived is the server's to say.
 ARRIVED_AT: Final = "arrived_at"
@@ -181,7 +189,8 @@ def check_columns(
             pc.greater_equal(columns["value"], 0), pc.less_equal(columns["value"], LARGEST_VALUE)
         )
         verdicts.rule(pc.invert(allowed), str(Reason.BAD_VALUE))
-    verdicts.text("event_id", columns["event_id"])
+    for name in ("event_id", *DIMENSION_COLUMNS):
+        verdicts.text(name, columns[name])
 
     schema = SCHEMAS[source]
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -6,15 +6,16 @@ import tomllib
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Security
+from fastapi import APIRouter, Path, Query, Request, Security
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from adsbpc.campaign.plan import plan
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
+from adsbpc.model.measure_spec import Amount, DimensionSection, MeasureSection
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import Duration, Section
+from adsbpc.model.section import Duration, Key, Section
 from adsbpc.model.slots import to_moment
 from adsbpc.model.spec import CampaignSection
 from adsbpc.report.formats import promise_object
@@ -28,6 +29,14 @@ router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bear
 
 CampaignId = Annotated[
     str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a campaign.", alias="campaign")
+]
+Targets = Annotated[
+    tuple[Annotated[str, Field(max_length=500)], ...],
+    Query(
+        max_length=50,
+        description="How close totals should be, such as `conversions/publisher=10%`: the answer "
+        "then has the `proposal` that reaches it.",
+    ),
 ]
 TOML = "application/toml"
 _LARGEST_TOML = 2**16
@@ -49,14 +58,17 @@ class LateEvents(Section):
 
 
 class CampaignContent(Section):
-    """A campaign file without [engine] and [ledger], which are the server's; so is most of
-    [events]."""
+    """A campaign file without [engine] and [ledger], which are the server's, as most of [events]
+    is, and without [spend], which comes by itself."""
 
     campaign: CampaignSection
     events: LateEvents | None = None
     attribution: AttributionSection = AttributionSection()
     privacy: PrivacySection
     workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
+    measure: tuple[MeasureSection, ...] = ()
+    dimensions: dict[Key, DimensionSection] = Field(default={})
+    expected: dict[Key, Amount] = Field(default={})
 
 
 def content_schemas() -> dict[str, dict[str, Any]]:
@@ -173,13 +185,14 @@ def _dots(line: bytes) -> int:
     "/plan", summary="Plan a campaign, before any data", openapi_extra=_BODY,
     responses=problems(409, 413, 415, 422),
 )  # fmt: skip
-async def plan_campaign(request: Request, caller: Caller) -> dict[str, Any]:
-    """The promise, how the budget is split and what errors to expect. Nothing is spent."""
+async def plan_campaign(request: Request, caller: Caller, target: Targets = ()) -> dict[str, Any]:
+    """The promise, how the budget is split and what errors to expect, beside the amounts under
+    `expected`. Nothing is spent."""
     await run_in_threadpool(require, request, caller, Action.PLAN)
     content = await content_of(request)
 
     def planned() -> dict[str, Any]:
-        return plan(backend_of(request).campaigns.spec(content)).to_object()
+        return plan(backend_of(request).campaigns.spec(content), targets=target).to_object()
 
     return await run_in_threadpool(planned)
 

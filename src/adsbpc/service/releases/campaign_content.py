@@ -19,12 +19,12 @@ from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.release_spec import stored_privacy
 from adsbpc.model.toml import place
 
-_SECTIONS = ("campaign", "attribution", "privacy", "workload", "checks")
+_SECTIONS = (
+    "campaign", "attribution", "privacy", "workload", "checks", "measure", "dimensions", "expected",
+)  # fmt: skip
 _SERVERS_OWN = ("engine", "ledger")
 # What a campaign may say of events: how long it waits for late ones.
 OF_EVENTS = {"settle", "wait"}
-# Pushed events have no further columns, and nobody pushes spend: better refused than left out.
-_OF_FILES = ("measure", "dimensions", "spend")
 # Keys that would make the server read a file that somebody names.
 _FILES = (
     ("attribution", "fit", "holdout"),
@@ -60,12 +60,11 @@ def check_keys(content: dict[str, Any]) -> None:
             f"{WHERE}: of [events] a campaign says settle and wait, and the rest is the server's. "
             "Remove it: events come by POST /v1/impressions and /v1/conversions"
         )
-    for section in _OF_FILES:
-        if section in content:
-            raise SpecError(
-                f"{WHERE}: [{section}] is for campaigns that read files. Remove it, or run the "
-                "campaign with adsbpc release"
-            )
+    if "spend" in content:
+        raise SpecError(
+            f"{WHERE}: [spend] names a file. Remove it: spend comes by PUT "
+            "/v1/campaigns/{campaign}/spend"
+        )
     named = [".".join(path) for path in _FILES if given(content, path)]
     if publisher_file(content) is not None:
         named.append("campaign.publishers")

@@ -29,7 +29,7 @@ from adsbpc.model.toml import place
 from adsbpc.service.auth.permissions import Principal
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.ingest.event_files import EventFiles, close_arrivals
-from adsbpc.service.ingest.rows import SCHEMAS
+from adsbpc.service.ingest.rows import DIMENSION_COLUMNS, SCHEMAS
 from adsbpc.service.logs import log_failure
 from adsbpc.service.releases.campaign_content import (
     OF_EVENTS,
@@ -42,6 +42,7 @@ from adsbpc.service.releases.campaign_content import (
     content_of,
     given,
 )
+from adsbpc.service.releases.spend import with_spend
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
@@ -222,6 +223,14 @@ class CampaignBook:
         }
         spec = spec_of(whole, self._settings.data, WHERE)
         spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
+        for name, dimension in spec.dimensions.items():
+            if dimension.column not in DIMENSION_COLUMNS:
+                raise SpecError(
+                    f"events have the columns {', '.join(DIMENSION_COLUMNS)} here",
+                    place("dimensions", name, "column"),
+                    repr(dimension.column),
+                    "Push it as one of them",
+                )
         personal = spec.privacy is not None and spec.privacy.mechanism == "personal-budget"
         if personal and spec.campaign.slots > _MOST_PERSONAL_SLOTS:
             raise SpecError(
@@ -266,7 +275,7 @@ class CampaignBook:
             content = json.loads(row.spec)
             if "privacy" in content:
                 content["privacy"] = kept_privacy(content["privacy"])
-            spec = self._spec(content)
+            spec = with_spend(self._spec(content), self.folder_of(row.campaign_id))
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
@@ -276,27 +285,32 @@ class CampaignBook:
             row.campaign_id, row.advertiser, row.created_us, row.problem, spec, row.paused_us
         )
 
+    def folder_of(self, campaign_id: str) -> Path:
+        """What the server keeps of a campaign besides its database."""
+        return self._settings.data / "campaigns" / campaign_id
+
     def last_slot(self, registered: Registered) -> int:
         if not self.ledger.exists():
             return 0
         return self.ledger.last_slot(registered.scope, registered.name)
 
-    def folder(self, registered: Registered) -> Path:
-        """For what a release needs while it runs."""
-        return self._settings.data / "campaigns" / registered.campaign_id
-
     @contextmanager
     def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
         """The campaign with all events that arrived up to the end of a slot, and none to come."""
         close_arrivals(self._store, registered.spec.settled_at(slot))
-        directory = self.folder(registered)
+        directory = self.folder_of(registered.campaign_id)
         directory.mkdir(exist_ok=True, mode=0o700)
         # Lists of its own for each attempt: others may be at work on the same slot.
         with TemporaryDirectory(dir=directory) as folder:
             lists: dict[str, str] = {}
             for source in SCHEMAS:
                 lists[source] = str(Path(folder) / f"{source}.files")
-                self._files.manifest(source, registered.advertiser, Path(lists[source]))
+                columns = [
+                    each.column
+                    for each in registered.spec.dimensions.values()
+                    if f"{each.of}s" == source
+                ]
+                self._files.manifest(source, registered.advertiser, Path(lists[source]), columns)
             events = registered.spec.events.model_copy(update=lists)
             yield Campaign(registered.spec.model_copy(update={"events": events}))
 

@@ -41,7 +41,7 @@ class Lifecycle:
                 connection.execute(
                     delete(campaigns).where(campaigns.c.campaign_id == registered.campaign_id)
                 )
-        shutil.rmtree(self._book.folder(registered), ignore_errors=True)
+        shutil.rmtree(self._book.folder_of(registered.campaign_id), ignore_errors=True)
 
     def pause(self, registered: Registered) -> None:
         """Release nothing until it is resumed; the slot that is being released is finished. Events

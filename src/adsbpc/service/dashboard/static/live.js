@@ -17,9 +17,9 @@
   };
 
   // What a reader had chosen stays chosen.
-  const picked = () => document.querySelector('.chip[aria-pressed="true"]')?.title;
+  const picked = () => document.querySelector('#lines .chip[aria-pressed="true"]')?.title;
   const pick = (title) =>
-    [...document.querySelectorAll(".chip")].find((chip) => chip.title === title)?.click();
+    [...document.querySelectorAll("#lines .chip")].find((chip) => chip.title === title)?.click();
 
   const replace = (fresh) => {
     const chosen = picked();

@@ -1,4 +1,4 @@
-"""How noisy sums over slots are, by the plan that a campaign started with."""
+"""How noisy running totals are, by the plan that a campaign started with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import cache
 from adsbpc.campaign.promise import as_started
 from adsbpc.ledger.records import CampaignRecord
 from adsbpc.mechanisms import Measures, plan_measures
-from adsbpc.model import CampaignSpec, Release
-from adsbpc.report.ranges import RangeErrors
+from adsbpc.model import CampaignSpec, Release, RunningNoise
+from adsbpc.report.ranges import NoiseOf
 
 
-def range_errors_of(
+def running_noise_of(
     spec: CampaignSpec, record: CampaignRecord | None, releases: Sequence[Release]
-) -> RangeErrors | None:
-    """Planned when it is first asked for: most reports never do. None before a campaign starts."""
+) -> NoiseOf | None:
+    """Planned when it is first asked for: not every report does. None before a campaign starts."""
     if record is None:
         return None
 
@@ -23,7 +23,7 @@ def range_errors_of(
     def measures() -> Measures:
         return plan_measures(as_started(spec, record.promise), record.plan)
 
-    def errors(measure: str, first: int, last: int) -> tuple[list[float], float]:
-        return measures().range_errors(releases, measure, first, last)
+    def noise(measure: str, boundaries: Sequence[int]) -> RunningNoise:
+        return measures().running_noise(releases, measure, boundaries)
 
-    return errors
+    return noise

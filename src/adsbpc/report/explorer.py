@@ -1,0 +1,125 @@
+"""What the page's script needs to show any range of slots without a server.
+
+Running totals, and how far they are off together: every range and every change follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from adsbpc.model import ALL_PUBLISHERS, Measure
+from adsbpc.model.measure_spec import PUBLISHER
+from adsbpc.model.running_noise import Matrix
+from adsbpc.report import wording
+from adsbpc.report.numbers import decimals_of
+from adsbpc.report.ratios import COSTS, OF_METRICS, RETURN
+
+if TYPE_CHECKING:
+    from adsbpc.report.report import Report
+
+# More would make a page slow: then ranges start and end at every so many slots, and levels below
+# publishers are left to files.
+_MOST_BOUNDARIES = 400
+_MOST_VALUES = 100_000
+_SPEND = "spend"
+_USUAL_PERIODS = {"hour": (24, 168), "day": (7, 28), "week": (4, 13), "month": (3, 12)}
+
+
+def explorer_of(report: Report) -> dict[str, Any]:
+    places = _boundaries(report)
+    timeline = report.timeline
+    measures = report.spec.measures
+    return {
+        "reach": report.lens.reach,
+        "word": timeline.word,
+        "periods": _USUAL_PERIODS[timeline.word],
+        "boundaries": places,
+        "first": [timeline.choice(b + 1, ends=False) for b in places[:-1]],
+        "last": [timeline.choice(b, ends=True) for b in places[1:]],
+        "names": [timeline.name(b) for b in places[1:]],
+        "shown": [each.name for each in measures].index(report.measure.name),
+        "measures": [_measure(report, each, places) for each in measures],
+        "spend": _spend(report, places),
+        "ratios": _ratios(report),
+    }
+
+
+def _boundaries(report: Report) -> list[int]:
+    """After how many slots a range may begin or end, counted from the newest back."""
+    newest = report.newest.slot
+    widest = max(each.layout.sizes[1] for each in report.spec.measures)
+    every = max(-(-newest // _MOST_BOUNDARIES), -(-newest * widest // _MOST_VALUES))
+    return sorted({0, *range(newest, 0, -every)})
+
+
+def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[str, Any]:
+    assert report.noise_of is not None
+    measured, noise = report.of_measure(measure), report.noise_of(measure.name, places)
+    totals = [measured[b - 1].running_totals for b in places[1:]]
+    layout, depth = measure.layout, 1
+    while depth < len(layout.dimensions) and layout.sizes[depth + 1] * len(places) <= _MOST_VALUES:
+        depth += 1
+    adjustment = report.lens_of(measured).adjustment
+    adjusted = None
+    if adjustment is not None:
+        adjusted = [
+            [_short(adjustment.running_totals[keys][b] for b in places) for keys in layout.names(k)]
+            for k in range(depth + 1)
+        ]
+    return {
+        "name": measure.name,
+        "label": f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
+        "metric": measure.metric,
+        "title": wording.METRICS[measure.metric],
+        "once": layout.once,
+        "levels": [each.name for each in layout.dimensions[:depth]],
+        "left_out": [each.name for each in layout.dimensions[depth:]],
+        "values": [each.values for each in layout.dimensions[:depth]],
+        "totals": [
+            [_short((0.0, *series)) for series in zip(*(t[k].values for t in totals), strict=True)]
+            for k in range(depth + 1)
+        ],
+        "adjusted": adjusted,
+        "views": noise.views,
+        "noise": _triangle(noise.column),
+        "cut": _short((0.0, *(each[0].cut for each in totals))),
+        "cut_noise": _triangle(noise.cut) if any(map(any, noise.cut)) else None,
+        "uneven": noise.uneven,
+        "decimals": decimals_of(measure.metric, totals[-1][1].standard_error),
+    }
+
+
+def _ratios(report: Report) -> list[dict[str, Any]]:
+    """Which ratios there are: of measures, by their number, and of spend. The same as so far."""
+    found: dict[str, int] = {}
+    for place, each in enumerate(report.spec.measures):
+        if each.layout.dimensions[0].name == PUBLISHER:
+            found.setdefault(each.metric, place)
+    parts: dict[str, tuple[str, str, int]] = {
+        **{name: (_SPEND, metric, per) for name, (metric, per) in COSTS.items()},
+        RETURN: ("value", _SPEND, 1),
+        **{name: (above, below, 1) for name, (above, below) in OF_METRICS.items()},
+    }
+    return [
+        {"name": each.name, "over": found.get(above, _SPEND), "under": found.get(below, _SPEND),
+         "times": times}
+        for each in report.ratios
+        if each.publisher == ALL_PUBLISHERS
+        for above, below, times in (parts[each.name],)
+    ]  # fmt: skip
+
+
+def _spend(report: Report, places: Sequence[int]) -> list[float] | None:
+    """Paid so far, to all publishers together."""
+    return None if report.spend is None else _short(report.spend.until(b) for b in places)
+
+
+def _triangle(matrix: Matrix) -> list[list[float]]:
+    """Of a symmetric matrix the rows up to the diagonal, without those of nothing so far."""
+    return [_short(row[1 : place + 2]) for place, row in enumerate(matrix[1:])]
+
+
+def _short(values: Any) -> list[float]:
+    """Digits beyond these are seen nowhere, and make a page large."""
+    return [float(f"{value:.10g}") for value in values]
