@@ -219,6 +219,7 @@ def test_killed_in_a_fit(
     assert committed.count(1) == len(points) if points_of is lines_of else set(committed) == {1, 2}
 
 
+@pytest.mark.slow
 def test_eight_processes_make_one_fit(tmp_path: Path) -> None:
     file = with_fit(tmp_path)
     Campaign.load(file).release(1)

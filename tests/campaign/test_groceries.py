@@ -56,6 +56,7 @@ def mechanism(tmp_path: Path) -> PersonalBudget:
     return planned
 
 
+@pytest.mark.slow
 def test_totals_are_covered_without_a_guess(mechanism: PersonalBudget) -> None:
     found = []
     for seed in range(LEDGERS):

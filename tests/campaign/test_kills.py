@@ -214,7 +214,7 @@ def seconds_of_a_release(file: Path) -> float:
 @pytest.mark.parametrize(
     ("database", "kills", "privacy"),
     [
-        ("sqlite", 12, ""),
+        ("sqlite", 5, ""),
         pytest.param("sqlite", 200, "", marks=pytest.mark.slow),
         pytest.param("postgresql", 40, "", marks=pytest.mark.slow),
         pytest.param("sqlite", 40, PERSONAL, marks=pytest.mark.slow),

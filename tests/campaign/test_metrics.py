@@ -182,7 +182,9 @@ def test_from_files_to_the_report_and_the_audit(privacy: str, tmp_path: Path) ->
         if cell.measure == "reach":
             true = sum(truth[slot, cell.keys] for slot in range(1, cell.slot + 1))
             room = 2 * cell.standard_error
-            assert cell.low - room <= true <= cell.high + room, cell
+            assert cell.low - room <= true, cell
+            # Of people far beyond their budget not everything that is cut is counted.
+            assert privacy == FIXED or true <= cell.high + room, cell
     names = {each.name for each in report.ratios}
     assert names == {"conversion rate", "frequency"}
     found = report.to_polars()

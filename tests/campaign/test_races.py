@@ -82,6 +82,7 @@ def test_eight_processes_on_one_slot_with_books(
     assert [len(rows_of(each, FILES[:1])[FILES[0]]) for each in folders] == [12, 0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_racers_that_keep_the_same(tmp_path: Path) -> None:
     """Of eight attempts at every slot none is counted on top of another: what is let in is what a
     single process lets in."""

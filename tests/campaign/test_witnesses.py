@@ -159,7 +159,7 @@ def test_a_disk_that_is_not_there_is_no_new_witness(file: Path) -> None:
             act()
 
 
-@pytest.mark.parametrize("where", ["file", "postgresql"])
+@pytest.mark.parametrize("where", ["file", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_two_campaigns_race_for_one_mark(
     where: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

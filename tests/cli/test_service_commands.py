@@ -176,6 +176,7 @@ def test_workers_share_a_port_and_are_started_again(tmp_path: Path) -> None:
     assert not servers(children)
 
 
+@pytest.mark.slow
 def test_connections_are_handed_to_workers_in_turn(tmp_path: Path) -> None:
     with process(tmp_path, "serve", "--workers", "2") as started, ExitStack() as open_ones:
         url = first_line(started).split()[2]

@@ -19,7 +19,7 @@ from adsbpc.model import PICO_RHO
 from tests.effort import examples
 from tests.ledger.entries import STEP, opening_of, release_of
 
-OPERATIONS = examples(1_000, 10_000)
+OPERATIONS = examples(400, 10_000)
 SCOPES, CAMPAIGNS = ("acme", "umbrella"), ("spring", "summer", "autumn")
 
 names = st.tuples(st.sampled_from(SCOPES), st.sampled_from(CAMPAIGNS))

@@ -191,6 +191,7 @@ def test_every_mechanism_answers_every_workload(queries: str) -> None:
         assert np.abs(outcome.bias).max() <= 80
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_results() -> None:
     data = small("facebook")
     for mechanism in ALWAYS.values():

@@ -23,7 +23,7 @@ def listed(path: Path) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("database", "lives"),
     [
-        ("sqlite", 12),
+        ("sqlite", 5),
         pytest.param("sqlite", 80, marks=pytest.mark.slow),
         pytest.param("postgresql", 20, marks=pytest.mark.slow),
     ],

@@ -85,7 +85,7 @@ def test_it_catches_up_after_downtime(
         assert server.client("operator").verification(campaign)["verified"]
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_two_servers_release_each_slot_once(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
