@@ -8,21 +8,25 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo picture example reproduce personal-budgets attribution test test-all test-pythons mutants check format bench wheel lock clean
+.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-all test-pythons test-integrations mutants check format bench wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
 	@echo "make test    the tests of every change (what needs Java 17 or Chromium says so if it is missing)"
 	@echo "make test-all  all tests: kills at every line, all of Spark, every role, new examples"
 	@echo "make test-pythons  the tests of every change on Python 3.12 and 3.13, where they are installed"
+	@echo "make test-integrations  Airflow, Dagster and dbt release the demo's data, killed and retried"
 	@echo "make mutants plant mistakes that would couple people; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
+	@echo "make docs    build the documentation site into site/, without the network"
+	@echo "make concepts  pictures of docs/concepts"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
 	@echo "make example  figures and pictures of docs/example.md (needs Chromium)"
 	@echo "make reproduce  the paper's evaluation again, into docs/reproduction.md"
 	@echo "make personal-budgets  tables and picture of docs/personal-budgets.md"
 	@echo "make attribution  table and pictures of docs/attribution.md"
+	@echo "make lift    tables and picture of docs/lift.md"
 	@echo "make format  format the code"
 	@echo "make wheel   build a wheel into dist"
 	@echo "make lock    refresh the lock files from pyproject.toml"
@@ -47,6 +51,15 @@ $(READY): requirements/dev.txt requirements/oracle.txt requirements/pipelinedp.t
 demo: setup
 	$(BIN)/adsbpc demo --directory demo
 
+# A warning is an error. Everything is read anew, because much of the reference comes from the code.
+docs: setup
+	rm -rf site
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --builder html docs site
+	@echo "Open site/index.html"
+
+concepts: setup
+	$(BIN)/python docs/concepts.py
+
 picture: demo
 	$(BIN)/python docs/picture.py
 
@@ -61,6 +74,9 @@ personal-budgets: setup
 
 attribution: setup
 	$(BIN)/python docs/attribution.py
+
+lift: setup
+	$(BIN)/adsbpc lab lift --json --plot docs/lift | $(BIN)/python docs/lift.py
 
 # Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
 # because the longest files have few tests, and would come last.
@@ -87,6 +103,17 @@ test-pythons: setup
 		$(BIN)/uv pip install --quiet --python .venv-other/bin/python --no-deps --no-build-isolation --editable .; \
 		.venv-other/bin/pytest $(TOGETHER) -m "not slow"; \
 	done
+
+# Airflow, Dagster and dbt, in environments of their own: their pins and ours need not fit.
+INTEGRATIONS := airflow dagster dbt
+
+.venv-integrations/%/.ready: integrations/requirements/%.txt | setup
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) .venv-integrations/$*
+	$(BIN)/uv pip install --quiet --python .venv-integrations/$*/bin/python --require-hashes -r $<
+	touch $@
+
+test-integrations: setup $(INTEGRATIONS:%=.venv-integrations/%/.ready)
+	$(BIN)/pytest integrations/tests
 
 mutants: setup
 	$(BIN)/python -m tests.mutants
@@ -120,6 +147,9 @@ lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 		--no-emit-index-url --custom-compile-command "make lock" \
 		--constraint requirements/dev.txt requirements/pipelinedp.in --output-file requirements/pipelinedp.txt
+	for tool in $(INTEGRATIONS); do $(BIN)/uv pip compile --quiet --universal --generate-hashes \
+		--python-version 3.11 --no-emit-index-url --custom-compile-command "make lock" \
+		integrations/requirements/$$tool.in --output-file integrations/requirements/$$tool.txt || exit 1; done
 
 clean:
-	rm -rf .venv .venv-other .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo dist test-artefacts
+	rm -rf .venv .venv-other .venv-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .coverage demo dist site test-artefacts

@@ -13,7 +13,7 @@ from adsbpc.campaign.release import release_of
 from adsbpc.contributions import EngineAccounts
 from adsbpc.engines import Engine, Relation
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import PersonalBudget
+from adsbpc.mechanisms import BudgetByRows
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Measured
 from adsbpc.privacy import SecureRandomness
 from adsbpc.privacy.strategies import ONE
@@ -69,14 +69,14 @@ def release_every_slot(
     ledger = Ledger(spec.ledger.location, spec.directory)
     running, folder = start(spec, ledger), BookFolder(spec, spec.measures[0].name)
     (measure, mechanism), opening = running.measures.runs[0], running.opening
-    assert isinstance(mechanism, PersonalBudget)
+    assert isinstance(mechanism, BudgetByRows)
     edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
     for slot in range(1, SLOTS + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
         with folder.attempt(steps) as books, engine.scratch():
             accounts = EngineAccounts(engine, relation, SLOTS, measure.layout, books)
             if slot in _LOOKS:
-                accounts.needs(mechanism.terms(slot, 1).costs, edges)
+                accounts.needs(mechanism.measurement.costs(slot), edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())
             step = {**state.last_step(), "books": folder.seal(books.new)}
         measured = Measured(**dict(drawn), measure=measure.name, metric=measure.metric)

@@ -36,6 +36,8 @@ _WORKERS = 2
 _PUBLISHERS, _SLOTS = 50, 31
 _PAGES = 300
 _LOAD_SECONDS = 300
+# Whose memory is compared with that after a quarter of them.
+_ROWS_IN_ALL = 4_000_000
 
 
 @contextmanager
@@ -243,6 +245,35 @@ def memory_under_load(scale: float) -> Measured:
             )
 
 
+def memory_by_rows(scale: float) -> Measured:
+    """Four million rows with event ids, compacted meanwhile: the ratio is the memory of the larger
+    worker after all of them to that after the first million. Seconds are those of the pushes."""
+    count = max(4 * _SENDERS, round(_ROWS_IN_ALL / _BATCH_ROWS * scale))
+    with TemporaryDirectory() as folder:
+        directory = Path(folder)
+        key = _key(directory, "publisher", "P-1")
+        (directory / "service.toml").write_text('[ingest]\ncompact_every = "5s"\n')
+        more = ("--workers", str(_WORKERS), "--config", "service.toml")
+        with _process(directory, *more) as (url, number):
+            senders = [_Sender(url, key) for _ in range(_SENDERS)]
+            for sender in senders:
+                sender.get("/readyz")
+
+            def push(first: int, last: int) -> float:
+                def send(own: int) -> None:
+                    for batch in range(first + own, last, _SENDERS):
+                        body = "\n".join(map(json.dumps, _rows(batch))).encode()
+                        senders[own].push(f"batch-{batch}", body)
+
+                return _together(_SENDERS, send)
+
+            floor = push(0, count // 4)
+            before = _largest_mib(number)
+            seconds = push(count // 4, count)
+            after, peak = _largest_mib(number), _peak_mib(number)
+    return Measured(round(after / before, 3), round(floor, 3), round(floor + seconds, 3), peak)
+
+
 @contextmanager
 def _static(file: Path) -> Iterator[str]:
     app = Starlette(routes=[Route("/", lambda _request: FileResponse(file))])
@@ -268,16 +299,25 @@ def _peak_mib(process: int) -> int:
     return _memory(process, "VmHWM")
 
 
+def _largest_mib(process: int) -> int:
+    """Of the workers of a process, the one that takes most."""
+    return max(_memory(child, "VmRSS") for child in _children(process))
+
+
 def _memory(process: int, field: str) -> int:
     """Of a process and its workers."""
-    folder = Path(f"/proc/{process}")
-    children = (folder / "task" / str(process) / "children").read_text().split()
     own = next(
         int(line.split()[1]) // 1024
-        for line in (folder / "status").read_text().splitlines()
+        for line in Path(f"/proc/{process}/status").read_text().splitlines()
         if line.startswith(field)
     )
-    return own + sum(_memory(int(child), field) for child in children)
+    return own + sum(_memory(child, field) for child in _children(process))
+
+
+def _children(process: int) -> list[int]:
+    return [
+        int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
 
 
 SERVICE_CASES: dict[str, Callable[[float], Measured]] = {
@@ -288,5 +328,6 @@ SERVICE_CASES: dict[str, Callable[[float], Measured]] = {
         ingest_beside_parsing,
         dashboard_page,
         memory_under_load,
+        memory_by_rows,
     )
 }

@@ -7,7 +7,7 @@ from math import sqrt
 
 from adsbpc.workloads import Margins
 
-SHAPES = (((6,), (1, 4)), ((50,), (1, 4)), ((287,), (1, 4)), ((50, 20), (1, 4, 4)))
+SHAPES = (((6,), (1, 8)), ((50,), (1, 8)), ((287,), (1, 8)), ((50, 20), (1, 8, 8)))
 
 
 def main() -> None:

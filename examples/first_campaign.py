@@ -1,6 +1,6 @@
 """A campaign from Python, cell by cell as in a notebook: make up events, release, read, audit.
 
-.venv/bin/python examples/first_campaign.py [FOLDER]
+.venv/bin/python examples/first_campaign.py [FOLDER] [PEOPLE]
 """
 
 import sys
@@ -14,7 +14,8 @@ from adsbpc.lab.journeys import make_campaign
 
 # %% A month of made-up people, and the campaign file that measures them.
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-made = make_campaign(folder, users=5_000, slots=7, seed=1, model="last_touch")
+people = int(sys.argv[2]) if len(sys.argv) > 2 else 5_000
+made = make_campaign(folder, users=people, slots=7, seed=1, model="last_touch")
 print(f"{made.impressions:,} impressions and {made.conversions:,} conversions in {folder}")
 
 # %% What will be promised, and how accurate it will be, before any event is read.

@@ -74,6 +74,7 @@ EVENTS = EventTables(
     checked={},
     publisher_count=20,
     text_users=True,
+    arrivals=Relation("clean_conversions"),
 )
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adsbpc import Campaign
 from adsbpc.audit import Findings
+from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms.by_rows.state import RowsState
 from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
 
 SUBSTITUTE = 'adjacency = "substitute"'
@@ -48,6 +53,48 @@ def _of_people(directory: Path, privacy: str) -> Path:
     return file
 
 
+def _with_sums(directory: Path, privacy: str) -> Path:
+    """Conversions by publisher, where their sum is a cell of its own."""
+    file = write_campaign(directory, privacy=privacy)
+    file.write_text(f'{file.read_text()}\n[[measure]]\nname = "conversions"\n')
+    return file
+
+
+def _renewed(directory: Path) -> Path:
+    """Five cells, so that two columns count what was cut, and the past is let in again twice. Every
+    row holds all slots so far."""
+    strategy = '[privacy.personal_budget]\nstrategy = "square-root"'
+    file = write_campaign(directory, privacy=f"{PERSONAL}\n{strategy}")
+    edit(file, 'publishers = ["P-1", "P-2"]', 'publishers = ["P-1", "P-2", "X", "P-4"]')
+    return file
+
+
+# What a renewed campaign measures, by slot: slots 2 and 4 let the past in again, and slot 4 with
+# another allowance too. Everybody is cut.
+RENEWALS = (2, 4)
+_ALLOWANCES = (0.9, 0.9, 0.9, 0.7, 0.7)
+_SIZES = {2: (48, 80, 64, 64, 70), 4: (50, 64, 90, 64, 64)}
+
+
+@contextmanager
+def chosen_renewals() -> Iterator[None]:
+    """Renewals at known slots, rather than where noisy figures ask for them."""
+
+    def choose(_: BudgetByRows, state: RowsState, *_given: Any) -> float:
+        return _ALLOWANCES[state.next_slot - 1]
+
+    def sizes_of(
+        _totals: Any, _errors: Any, current: tuple[int, ...], _layout: Any
+    ) -> tuple[int, ...]:
+        return _SIZES[2] if set(current) == {64} else _SIZES[4]
+
+    with (
+        patch.object(BudgetByRows, "_choose", choose),
+        patch("adsbpc.mechanisms.by_rows.mechanism.sizes_of", sizes_of),
+    ):
+        yield
+
+
 # Everybody is cut under a fixed allowance, and comes near the limit.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "adsbpc": write_campaign,
@@ -64,6 +111,9 @@ KINDS: dict[str, Callable[[Path], Path]] = {
     "personal, cut, substitution": lambda place: write_campaign(
         place, privacy=f"{SUBSTITUTE}\n{FIXED}"
     ),
+    "personal, renewed": _renewed,
+    "personal, sums": lambda place: _with_sums(place, PERSONAL),
+    "personal, sums, cut": lambda place: _with_sums(place, FIXED),
     "personal, people": lambda place: _of_people(place, PERSONAL),
     "personal, people, cut": lambda place: _of_people(place, FIXED),
     "personal, fit": lambda place: _with_fit(place, f"{SUBSTITUTE}\n{PERSONAL}"),
@@ -81,7 +131,8 @@ class Released:
         place = self._directory / f"{kind} {slots}"
         if not place.exists():
             file = KINDS[kind](place)
-            Campaign.load(file).release(through=f"2026-03-{slots:02d}")
+            with chosen_renewals() if "renewed" in kind else nullcontext():
+                Campaign.load(file).release(through=f"2026-03-{slots:02d}")
         shutil.copytree(place, to, dirs_exist_ok=True)
         return to / "spring.toml"
 

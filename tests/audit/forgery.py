@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adsbpc.ledger.entries import Entry, hash_of
-from adsbpc.model import Layout
-from adsbpc.privacy import Strategy, cost
+from tests.audit.exact import Exact
 from tests.campaign.book_files import FILES, slot_folder
 
-NAMES, CELLS, CUT, USERS = FILES
-PLACES = 4096
+NAMES, CELLS, CUT, REST, USERS = FILES
 HALF = 2**53
 
 Row = dict[str, Any]
@@ -99,10 +97,12 @@ class Forgery:
         """Rows of a file of the books, to be changed in place."""
         path = self.path(slot, file)
         if path not in self._files:
-            table = pq.ParquetFile(path).read()
-            schema = pa.schema([field.with_nullable(True) for field in table.schema])
-            self._files[path] = (schema, table.to_pylist())
+            self._files[path] = _read(path)
         return self._files[path][1]
+
+    def written(self, slot: int, file: str) -> list[Row]:
+        """The same as they lie on the disk."""
+        return _read(self.path(slot, file))[1]
 
     @property
     def accounts(self) -> list[Row]:
@@ -115,46 +115,33 @@ class Forgery:
     # ---- what follows from it ------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Totals, values, accounts and charges for the cut as they follow from the rows."""
-        rows = self.opening["strategy"]
-        places = len(self.step(1)["kept"])
-        before = [self.moved(slot) for slot in range(1, self.slots + 1)]
-        moves: dict[int, dict[tuple[int, int], int]] = {}
+        """Totals, values, accounts and charges for the cut as they follow from the rows. What a
+        renewal has rounded up stays as it was."""
+        before, after = self._exact(self.written), self.exact()
         for slot in range(1, self.slots + 1):
-            step, kept = self.step(slot), [0] * places
-            for row in self.rows(slot, CELLS):
-                number, place = divmod(row["cell"], PLACES)
-                kept[place] += row["moved"] // step["multiplier"]
-                moves.setdefault(number, {})[slot, place] = row["moved"]
-            strategy, cut = Strategy(tuple(map(tuple, rows))), places - 1
-            layout = Layout.of_publishers([str(place) for place in range(cut)])
-            for row in self.rows(slot, CUT):
-                kept[cut] += row["moved"] // step["cut_multiplier"]
-                own = {key: move for key, move in moves[row["number"]].items() if key[1] == cut}
-                charge = cost(strategy, layout, {**own, (slot, cut): row["moved"]})
-                charge -= cost(strategy, layout, own)
-                row["charge_high"], row["charge_low"] = divmod(charge, HALF)
-                moves[row["number"]][slot, cut] = row["moved"]
-            step["kept"] = kept
-        after = [self.moved(slot) for slot in range(1, self.slots + 1)]
-        for slot in range(1, self.slots + 1):
-            shift = [
-                sum(rows[slot - 1][s] * (after[s][k] - before[s][k]) for s in range(slot))
-                for k in range(places)
-            ]
-            values = [
-                value + more for value, more in zip(self.step(slot)["values"], shift, strict=True)
-            ]
-            self.step(slot)["values"] = values
-            self.measure(slot)["values"] = values
+            self.step(slot)["kept"] = after.kept[slot]
+            told, was, now = self.step(slot)["values"], before.sums[slot], after.sums[slot]
+            values = [a + c - b for a, b, c in zip(told, was, now, strict=True)]
+            self.step(slot)["values"] = self.measure(slot)["values"] = values
+            for tier, file in enumerate((CUT, REST), start=1):
+                for row in self.rows(slot, file):
+                    place = (slot, tier, row["slot"], row["number"])
+                    _change(row, "charge", before.charges.get(place), after.charges.get(place, 0))
         for row in self.accounts:
-            own = {key: move for key, move in moves.get(row["number"], {}).items() if key[1] != cut}
-            row["spent_high"], row["spent_low"] = divmod(cost(strategy, layout, own), HALF)
+            number = row["number"]
+            _change(row, "fixed", before.fixed.get(number), after.fixed.get(number, 0))
+            _change(row, "spent", before.cost.get(number), after.cost.get(number, 0))
 
-    def moved(self, slot: int) -> list[int]:
-        step = self.step(slot)
-        *kept, cut = step["kept"]
-        return [*(step["multiplier"] * total for total in kept), step["cut_multiplier"] * cut]
+    def exact(self) -> Exact:
+        """What the rows as they are now say."""
+        return self._exact(self.rows)
+
+    def _exact(self, rows: Callable[[int, str], list[Row]]) -> Exact:
+        steps = [self.step(slot) for slot in range(1, self.slots + 1)]
+        files = (CELLS, CUT, REST)
+        return Exact(
+            self.opening["strategy"], steps, lambda slot: [rows(slot, file) for file in files]
+        )
 
     # ---- and back to the disk ------------------------------------------------------------------
 
@@ -204,6 +191,21 @@ class Forgery:
                 [tuple(row[name] for name in columns) for row in self.entries],
             )
             connection.commit()
+
+
+def _read(path: Path) -> tuple[pa.Schema, list[Row]]:
+    # Not pq.read_table, which would add columns for the names of the folders.
+    table = pq.ParquetFile(path).read()
+    schema = pa.schema([field.with_nullable(True) for field in table.schema])
+    return schema, table.to_pylist()
+
+
+def _change(row: Row, name: str, before: int | None, after: int) -> None:
+    """A figure in halves by as much as it has changed, or as it is now where it is new."""
+    told = 0
+    if before is not None:
+        told = row[f"{name}_high"] * HALF + row[f"{name}_low"] - before
+    row[f"{name}_high"], row[f"{name}_low"] = divmod(told + after, HALF)
 
 
 Plant = Callable[[Forgery], None]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.audit.campaigns import Released, found_in
-from tests.audit.forgery import CELLS, CUT, NAMES, USERS, Forgery
+from tests.audit.forgery import CELLS, CUT, NAMES, REST, USERS, Forgery
 from tests.campaign.book_files import committed
 from tests.campaign.files import published
 
@@ -83,7 +83,7 @@ def turn_into_floats(path: Path) -> None:
 
 
 @pytest.mark.parametrize("act", [delete, scribble, drop_a_column, turn_into_floats])
-@pytest.mark.parametrize("file", [NAMES, CELLS, CUT, USERS])
+@pytest.mark.parametrize("file", [NAMES, CELLS, CUT, REST, USERS])
 def test_a_broken_book_file(
     file: str, act: Callable[[Path], None], released: Released, tmp_path: Path
 ) -> None:

@@ -6,22 +6,29 @@ from pathlib import Path
 
 import pytest
 
+from adsbpc import Campaign
 from tests.audit import plants
 from tests.audit.campaigns import SEALED, Released, found_in
-from tests.audit.forgery import CELLS, PLACES, Forgery, Plant
+from tests.audit.exact import PLACES, multipliers
+from tests.audit.forgery import CELLS, Forgery, Plant
+from tests.campaign.files import PERSONAL, write_campaign
 
 # ---- looks at people ----------------------------------------------------------------------------
 
 
+def _looks(forged: Forgery) -> list[int]:
+    return [slot for slot in range(1, forged.slots + 1) if forged.step(slot)["histogram"]]
+
+
 def histogram_without_noise(forged: Forgery) -> None:
-    for slot in range(1, 6):
+    for slot in _looks(forged):
         exact = [0] * len(forged.step(slot)["histogram"])
         exact[3] = 12
         forged.measure(slot)["histogram"] = forged.step(slot)["histogram"] = exact
 
 
 def histogram_of_other_people(forged: Forgery) -> None:
-    for slot in range(1, 6):
+    for slot in _looks(forged):
         forged.step(slot)["histogram"][0] += 10_000
         forged.measure(slot)["histogram"] = forged.step(slot)["histogram"]
 
@@ -45,7 +52,6 @@ def another_allowance(forged: Forgery) -> None:
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
-        (histogram_without_noise, "histograms"),
         (histogram_of_other_people, "histograms"),
         (histogram_that_was_not_charged, "charges"),
         (histograms_above_their_share, "charges"),
@@ -61,6 +67,18 @@ def test_a_fault_of_looks_is_found(
     forged.finish()
     found = found_in(tmp_path)
     assert expected in found, found
+    assert not SEALED & found.keys(), found
+
+
+def test_histograms_without_noise(tmp_path: Path) -> None:
+    """Sums without noise are strange only if there are several."""
+    Campaign.load(write_campaign(tmp_path, slots=14, privacy=PERSONAL)).release()
+    forged = Forgery(tmp_path)
+    assert len(_looks(forged)) == 5
+    histogram_without_noise(forged)
+    forged.finish()
+    found = found_in(tmp_path)
+    assert "too small" in found["histograms"]
     assert not SEALED & found.keys(), found
 
 
@@ -81,8 +99,8 @@ def test_one_histogram_whose_noise_adds_up_to_nothing(released: Released, tmp_pa
 def person_counted_again(forged: Forgery) -> None:
     """Somebody of the first slot is counted on the third too, and everything else agrees."""
     again, step = forged.cell(1), forged.step(3)
-    asked = again["asked"]
-    forged.rows(3, CELLS).append({**again, "slot": 3, "moved": asked * step["multiplier"]})
+    asked, place = again["asked"], again["cell"] % PLACES
+    forged.rows(3, CELLS).append({**again, "slot": 3, "moved": asked * multipliers(step)[place]})
     forged.follow()
 
 
@@ -118,7 +136,7 @@ def total_from_publishers(forged: Forgery) -> None:
 def test_a_fault_of_people_is_found(
     plant: Plant, expected: str, released: Released, tmp_path: Path
 ) -> None:
-    released.copy("personal, people", tmp_path)
+    released.copy("personal, people, cut", tmp_path)
     assert not found_in(tmp_path)
     forged = Forgery(tmp_path)
     plant(forged)
@@ -174,6 +192,34 @@ def books_of_adsbpc(forged: Forgery) -> None:
     forged.step(3)["books"] = {"attempt": "attempt=1", "files": {}}
 
 
+def another_part_of_what_was_cut(forged: Forgery) -> None:
+    spread = forged.measure(5)["spread"]
+    spread[0], spread[1] = spread[0] + 1e-3, spread[1] - 1e-3
+
+
+def more_added_than_was_cut(forged: Forgery) -> None:
+    """Values and what is added agree, and no histogram says so."""
+    spread = forged.measure(5)["spread"]
+    for answers in forged.measure(5)["running_totals"]:
+        answers["added"] += 5.0
+        parts = spread if answers["view"] else [1.0]
+        both = zip(answers["values"], parts, strict=True)
+        answers["values"] = [value + 5.0 * part for value, part in both]
+
+
+def nothing_to_be_added(forged: Forgery) -> None:
+    """As if the campaign had begun before answers had what was cut."""
+    assert forged.opening["adds_cut"]
+    forged.opening["adds_cut"] = False
+
+
+def histogram_of_more_who_were_cut(forged: Forgery) -> None:
+    """Far more people above the bound than what is added tells of."""
+    bins = forged.step(2)["histogram"]
+    bins[-8] += 5_000
+    forged.measure(2)["histogram"] = bins
+
+
 def quantile_that_was_not_charged(forged: Forgery) -> None:
     forged.remove("charge", 2, "quantile")
     lines = forged.measure(2)["charges"]
@@ -209,6 +255,11 @@ def fit_that_was_not_charged(forged: Forgery) -> None:
         ("adsbpc", books_of_adsbpc, "limits of this audit"),
         ("adsbpc", plants.seeded_noise, "releases"),
         ("adsbpc", plants.answer_without_noise, "answers"),
+        ("adsbpc", another_part_of_what_was_cut, "answers"),
+        ("adsbpc", more_added_than_was_cut, "answers"),
+        ("adsbpc", nothing_to_be_added, "answers"),
+        ("adsbpc", histogram_of_more_who_were_cut, "answers"),
+        ("adsbpc, values", another_part_of_what_was_cut, "answers"),
         ("adsbpc, substitution", weaker_noise_of_a_slot, "noise scale"),
         ("adsbpc, sparse vector", quantile_that_was_not_charged, "charges"),
         ("adsbpc, sparse vector", sparse_vector_that_was_not_charged, "charges"),

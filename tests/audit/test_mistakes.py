@@ -12,33 +12,52 @@ from typing import Any
 import pytest
 
 from adsbpc import Campaign
-from adsbpc.mechanisms import PersonalBudget
+from adsbpc.mechanisms.by_rows.measurement import Measurement
 from adsbpc.model import Adjacency, Layout
-from adsbpc.privacy import LIMIT, Terms, noisy_totals, row_scale
+from adsbpc.privacy import Renewal, Terms, noisy_totals, row_scale
 from adsbpc.privacy.gaussian import Noisy
-from tests.audit.campaigns import SUBSTITUTE, broken
+from tests.audit.campaigns import KINDS, SUBSTITUTE, broken, chosen_renewals
 from tests.campaign.files import FIXED, write_campaign
 
-PLANNED = PersonalBudget.terms
+PLANNED, RENEWED = Measurement.terms, Measurement.renewal
+Numbers = tuple[int, ...]
 
 
-def only_rows_so_far(self: PersonalBudget, slot: int, multiplier: int) -> Terms:
+def only_rows_so_far(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
     """Rows of the future do not count."""
     so_far = self.strategy.matrix[:slot, :slot]
     costs = tuple(int(cost) for cost in (so_far.T @ so_far)[slot - 1])
-    return replace(PLANNED(self, slot, multiplier), costs=costs)
+    return replace(PLANNED(self, slot, multipliers, sizes), costs=costs)
 
 
-def everything_at_once(self: PersonalBudget, slot: int, multiplier: int) -> Terms:
+def everything_at_once(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
     """The first slots may spend what only later ones are charged for."""
-    kept = LIMIT * 19 // 20
-    terms = PLANNED(self, slot, multiplier)
-    return replace(terms, kept_limit=kept, cut_limit=LIMIT - kept)
+    return replace(PLANNED(self, self.strategy.slots, multipliers, sizes), costs=self.costs(slot))
 
 
-def another_multiplier(self: PersonalBudget, slot: int, multiplier: int) -> Terms:
+def another_multiplier(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
     """Not the one that the public allowance means."""
-    return PLANNED(self, slot, multiplier + slot // 3)
+    alike, *cuts = multipliers
+    return PLANNED(self, slot, (alike + slot // 3, *cuts), sizes)
+
+
+def forgotten_rows(self: Measurement, terms: Terms, begun: int) -> Renewal:
+    """What released rows have cost is free."""
+    renewal = RENEWED(self, terms, begun)
+    return replace(renewal, ended=tuple((0,) * len(row) for row in renewal.ended))
+
+
+def only_the_next_row(self: Measurement, terms: Terms, begun: int) -> Renewal:
+    """The past is let in again for one row, and stays in all that come."""
+    before = terms.slot - 1
+    coming = self.gram(terms.slot, terms.slot, before)
+    return replace(RENEWED(self, terms, begun), coming=coming)
+
+
+def rows_of_the_first_stretch(self: Measurement, terms: Terms, begun: int) -> Renewal:
+    """Rows before the last renewal are charged again, with what later ones hold: nobody costs too
+    much, and the books say something else."""
+    return RENEWED(self, terms, 1)
 
 
 def noise_for_one_person(rho: Fraction, _adjacency: Adjacency) -> float:
@@ -62,18 +81,41 @@ def audited(directory: Path, privacy: str) -> dict[str, str]:
 def test_a_mistake_of_the_filter(
     mistake: object, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PersonalBudget, "terms", mistake)
+    monkeypatch.setattr(Measurement, "terms", mistake)
     assert audited(tmp_path, FIXED).keys() == expected
 
 
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        (forgotten_rows, {"costs of people", "plain recount", "accounts"}),
+        (only_the_next_row, {"costs of people", "plain recount", "accounts"}),
+        (rows_of_the_first_stretch, {"accounts"}),
+    ],
+)
+def test_a_mistake_of_renewals(
+    mistake: object, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measurement, "renewal", mistake)
+    file = KINDS["personal, renewed"](tmp_path)
+    with chosen_renewals():
+        Campaign.load(file).release()
+    assert broken(Campaign.load(file).audit()).keys() == expected
+
+
 def test_a_mistake_of_the_multiplier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PersonalBudget, "allowance_of", lambda self, multiplier: 1.0)
-    monkeypatch.setattr(PersonalBudget, "terms", another_multiplier)
+    monkeypatch.setattr(Measurement, "terms", another_multiplier)
+    found = audited(tmp_path, FIXED)
+    assert {"cells", "kept totals"} <= found.keys() <= {"cells", "kept totals", "noise"}
+
+
+def test_a_mistake_of_the_allowance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Measurement, "allowance_of", lambda self, multiplier: 1.0)
     assert audited(tmp_path, FIXED).keys() == {"multipliers"}
 
 
 def test_a_mistake_of_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adsbpc.mechanisms.personal_budget.row_scale", noise_for_one_person)
+    monkeypatch.setattr("adsbpc.mechanisms.by_rows.measurement.row_scale", noise_for_one_person)
     found = audited(tmp_path, f"{SUBSTITUTE}\n{FIXED}")
     assert found.keys() == {"noise scale"}
 

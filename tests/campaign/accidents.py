@@ -99,4 +99,4 @@ class Accident:
         return Campaign.load(self.file)
 
 
-FILES = ("names.parquet", "cells.parquet", "cut.parquet", "users.parquet")
+FILES = ("names.parquet", "cells.parquet", "cut.parquet", "rest.parquet", "users.parquet")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from adsbpc.ledger import Ledger
 
-FILES = ("names.parquet", "cells.parquet", "cut.parquet", "users.parquet")
+FILES = ("names.parquet", "cells.parquet", "cut.parquet", "rest.parquet", "users.parquet")
 
 Rows = dict[str, list[tuple[Any, ...]]]
 

@@ -18,7 +18,7 @@ from adsbpc.ledger import Ledger
 from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of, slot_folder
 from tests.campaign.files import FIXED, PERSONAL, edit, published, stored, write_campaign
 
-NAMES, CELLS, CUT, USERS = FILES
+NAMES, CELLS, CUT, REST, USERS = FILES
 
 
 @pytest.fixture
@@ -177,10 +177,10 @@ def roll_back(directory: Path) -> None:
 DAMAGES = {
     **{f"{name} deleted": (delete(name, 4), "No such file") for name in FILES},
     **{f"{name} truncated": (truncate(name, 4), "is not what was written") for name in FILES},
-    **{f"{name} of the past deleted": (delete(name, 1), "No such file") for name in FILES[:3]},
+    **{f"{name} of the past deleted": (delete(name, 1), "No such file") for name in FILES[:4]},
     **{
         f"{name} of the past truncated": (truncate(name, 2), "is not what was written")
-        for name in FILES[:3]
+        for name in FILES[:4]
     },
     "everything deleted": (delete_everything, "No such file"),
     "another slot": (put_another_slot_in_place, "is not what was written"),

@@ -217,8 +217,16 @@ def test_measures_may_not_change_once_started(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="promises something else now"):
             Campaign.load(shop.file).release(2)
     # Stating what is chosen anyway changes nothing.
-    shop.file.write_text(text.replace("share = 0.6", "share = 0.6\nweights = [1, 4, 4]"))
+    shop.file.write_text(text.replace("share = 0.6", "share = 0.6\nweights = [1, 8, 8]"))
     assert Campaign.load(shop.file).release(2)
+
+
+def test_weights_that_an_earlier_version_chose_stay(tmp_path: Path) -> None:
+    spec = load_spec(write_shop(tmp_path, people=1).file)
+    stored = promise_of(spec)
+    assert spec.measures[0].layout.weights == (1, 8, 8)
+    stored["measures"]["conversions"]["weights"] = [1, 4, 4]
+    assert as_started(spec, stored).measures[0].layout.weights == (1, 4, 4)
 
 
 def test_keys_that_a_later_version_adds_change_no_promise(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from adsbpc.campaign import start
 from adsbpc.campaign.promise import promise_of
 from adsbpc.errors import AdsbpcError, BudgetError, LedgerError, PrivacyError, SpecError
 from adsbpc.ledger import Ledger
-from adsbpc.mechanisms import PersonalBudget, plan_measures
-from adsbpc.mechanisms.personal_planning import starting_from
+from adsbpc.mechanisms import BudgetByRows, plan_measures
+from adsbpc.mechanisms.by_rows.planning import starting_from
 from adsbpc.model import CampaignSpec, Release, StoredPlan, load_spec
 from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
@@ -35,11 +35,11 @@ def file(tmp_path: Path) -> Path:
     return write_campaign(tmp_path, privacy=PERSONAL)
 
 
-def mechanism_of(file: Path) -> PersonalBudget:
+def mechanism_of(file: Path) -> BudgetByRows:
     """As a release would run it now."""
     spec = load_spec(file)
     found = start(spec, Ledger(spec.ledger.location, spec.directory)).measures.runs[0][1]
-    assert isinstance(found, PersonalBudget)
+    assert isinstance(found, BudgetByRows)
     return found
 
 
@@ -70,10 +70,10 @@ def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.M
     def other_budgets(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
         return (rho / slots,) * slots
 
-    monkeypatch.setattr("adsbpc.mechanisms.personal_planning.optimised", other_solver)
-    monkeypatch.setattr("adsbpc.mechanisms.personal_planning._paced", other_budgets)
+    monkeypatch.setattr("adsbpc.mechanisms.strategy_choice.optimised", other_solver)
+    monkeypatch.setattr("adsbpc.mechanisms.by_rows.planning._paced", other_budgets)
     anew = plan_measures(load_spec(file)).runs[0][1]
-    assert isinstance(anew, PersonalBudget)
+    assert isinstance(anew, BudgetByRows)
     assert anew.strategy != started.strategy
     assert anew.fingerprint != started.fingerprint
     again = mechanism_of(file)
@@ -84,11 +84,18 @@ def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.M
     assert released[0].text == first[0].text
     assert {step["plan"] for step in steps(file.parent)} == {started.fingerprint}
     # The noise of later slots is that strategy's too.
-    expected = np.linalg.inv(started.strategy.matrix.astype(float))
-    last = released[-1].release.measures[0].running_totals[1].standard_error
-    (multiplier,) = {step["multiplier"] for step in steps(file.parent)}
-    error = np.linalg.norm(expected.sum(axis=0)) * started.scale * started.unit_value / multiplier
-    assert last == pytest.approx(error)
+    inverse = np.linalg.inv(started.strategy.matrix.astype(float)).sum(axis=0)
+    last = released[-1].release.measures[0].running_totals[1]
+    fine = np.array(
+        [
+            [max(1, step["multipliers"][0] * size // 64) for size in step["sizes"]]
+            for step in steps(file.parent)
+        ]
+    )
+    noise = np.linalg.norm(inverse[:, None] / fine, axis=0) * started.measurement.scale
+    if last.added == 0:
+        assert last.errors == pytest.approx(noise * started.unit_value)
+    assert (np.array(last.errors) >= 0.999 * noise * started.unit_value).all()
 
 
 CHANGES = [
@@ -220,17 +227,18 @@ def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
     Campaign.load(crowd).release()
     releases = tuple(Release.from_text(text) for _, text in sorted(published(crowd.parent).items()))
     unstarted = plan_measures(load_spec(crowd)).runs[0][1]
-    assert isinstance(unstarted, PersonalBudget)
-    assert unstarted.forecast is not None
+    assert isinstance(unstarted, BudgetByRows)
+    assert unstarted.chooser is not None
     earlier = tuple(release.measures[0] for release in releases)
     expected = starting_from(unstarted, earlier).allowance
     # The histograms show more than the public guess.
     assert expected is not None
-    assert expected > 2 * unstarted.forecast.least
+    assert expected > 2 * unstarted.limit().usual
     second = summer(crowd, PREVIOUS)
     assert Campaign.load(second).plan().bound == expected
     # Allowances that go with whole multipliers.
-    whole = unstarted.allowance_of(unstarted.multiplier_of(expected))
+    own = unstarted.measurement
+    whole = own.allowance_of(own.multiplier_of(expected))
     assert Campaign.load(second).release(1)[0].release.measures[0].allowance == whole
     assert Campaign.load(second).status().allowance == whole
     # What it started with is in the ledger: the earlier releases may go.

@@ -16,6 +16,7 @@ import pytest
 
 import adsbpc
 from adsbpc import Campaign
+from adsbpc.campaign import Releases
 from adsbpc.errors import SourceError, SpecError
 from tests.campaign.book_files import kept
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
@@ -46,7 +47,15 @@ def test_releases_as_tables(campaign: Campaign) -> None:
 def test_a_plan_as_a_table(campaign: Campaign) -> None:
     plan = campaign.plan()
     assert plan.to_arrow().num_rows == 2 * 5
-    assert "rho = 1 zCDP for one user" in plan._repr_html_()
+    shown = plan._repr_html_()
+    assert "rho = 1 zCDP for one user" in shown
+    assert shown.count("<svg ") == 1
+    assert "<script" not in shown
+    expected = campaign.plan(
+        expected={"conversions": 400}, targets=["conversions/publisher=50%"]
+    )._repr_html_()
+    assert "400" in expected
+    assert "Proposed: rho =" in expected
     assert plan.to_polars()["standard_error"].to_list() == [
         query.standard_error for query in plan.queries
     ]
@@ -97,9 +106,10 @@ def test_what_was_cut_is_in_the_table(tmp_path: Path) -> None:
     assert campaign.report().rows() == rows
 
 
-def test_a_long_table_is_cut_in_a_notebook(tmp_path: Path) -> None:
-    plan = Campaign.load(write_campaign(tmp_path, 100)).plan()
-    assert "40 rows more" in plan._repr_html_()
+def test_a_long_table_is_cut_in_a_notebook(campaign: Campaign) -> None:
+    released = Releases(list(campaign.release()) * 5)
+    assert released.to_arrow().num_rows == 100
+    assert "40 rows more" in released._repr_html_()
 
 
 CONTENT: dict[str, Any] = {

@@ -13,7 +13,8 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.errors import SpecError
-from adsbpc.mechanisms import plan_adsbpc, plan_personal
+from adsbpc.mechanisms import plan_adsbpc
+from adsbpc.mechanisms.by_rows.planning import plan_by_rows
 from adsbpc.model import Adjacency, Drawn, Measured
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 from tests.campaign.files import ADSBPC, PERSONAL, edit, write_campaign
@@ -35,7 +36,7 @@ def test_errors_of_a_range_are_those_of_what_is_released(mechanism: str) -> None
     planned = (
         plan_adsbpc(asked, AdsBPCSection(bounds="fixed", bound=1))
         if mechanism == "adsbpc"
-        else plan_personal(asked, PersonalBudgetSection(allowance=4.0))
+        else plan_by_rows(asked, PersonalBudgetSection(allowance=4.0))
     )
 
     def measured(drawn: list[Drawn]) -> list[Measured]:
@@ -43,9 +44,11 @@ def test_errors_of_a_range_are_those_of_what_is_released(mechanism: str) -> None
 
     def errors_of(first: int, last: int) -> list[float]:
         noise = planned.running_noise(first_run, (first - 1, last))
-        return [sqrt(noise.of_range(0, 1)[0] * times) for times in noise.views]
+        own = noise.together((0, 1), (0, 1))
+        return [sqrt(noise.of_sum(own, depth, 0)) for depth in range(3)]
 
-    first_run = measured(releases(mechanism, Adjacency.ADD_REMOVE, 0))
+    first_run = measured(releases(mechanism, Adjacency.ADD_REMOVE, 2))
+    assert not any(a.added for each in first_run for a in (*each.running_totals, *each.slot_totals))
     for slot, each in enumerate(first_run, start=1):
         errors = errors_of(1, slot)
         assert errors == pytest.approx([a.standard_error for a in each.running_totals])
@@ -55,30 +58,41 @@ def test_errors_of_a_range_are_those_of_what_is_released(mechanism: str) -> None
     truth, off = TRUTH[2] - TRUTH[0], []
     for seed in range(300):
         found = releases(mechanism, Adjacency.ADD_REMOVE, seed)
-        later, before = (np.array(found[k].running_totals[2].values) for k in (2, 0))
+        later, before = (
+            np.array(totals.values) - totals.added * np.array(found[k].shares(2))
+            for k in (2, 0)
+            for totals in (found[k].running_totals[2],)
+        )
         off.append(later - before - truth)
     independent = 300 * len(LAYOUT)
     assert np.var(off) / stated[2] ** 2 == pytest.approx(1, abs=6 * (2 / independent) ** 0.5)
     assert SLOTS == 3
 
 
-@pytest.mark.parametrize("privacy", [ADSBPC, PERSONAL], ids=["adsbpc", "personal-budget"])
+# Of which nothing is added back, because no histogram tells what is cut.
+FIXED_BOUND = f'{ADSBPC}\n[privacy.adsbpc]\nbounds = "fixed"\nbound = 2'
+
+
+@pytest.mark.parametrize(
+    "privacy", [ADSBPC, FIXED_BOUND, PERSONAL], ids=["adsbpc", "fixed", "personal-budget"]
+)
 def test_any_range_of_a_report(privacy: str, tmp_path: Path) -> None:
     campaign = Campaign.load(write_campaign(tmp_path, privacy=privacy))
     campaign.release()
     report = campaign.report()
-    for slots, shown in (((1, 4), report.running_totals([4])), ((3, 3), report.slot_totals([3]))):
+    # What was cut is shared out as the newest slot tells, in every range.
+    for slots, shown in (((1, 5), report.running_totals([5])), ((5, 5), report.slot_totals([5]))):
         for cell, same in zip(report.between(*slots), shown, strict=True):
             assert (cell.keys, cell.first_slot, cell.slot) == (same.keys, *slots)
             assert cell.estimate == pytest.approx(same.estimate, abs=1e-9)
             assert cell.standard_error == pytest.approx(same.standard_error)
             assert cell.low == pytest.approx(same.low)
-            # What was cut is never negative, in a release as in a difference of two.
-            if slots[0] == 1:
-                assert cell.high == pytest.approx(same.high)
+            assert cell.high == pytest.approx(same.high)
     parts = [report.between(1, 2), report.between(3, 5)]
     for one, other, both in zip(*parts, report.between(1, 5), strict=True):
-        assert one.estimate + other.estimate == pytest.approx(both.estimate, abs=1e-9)
+        # What is added because it was cut depends on how much of it a range shows.
+        if privacy == FIXED_BOUND:
+            assert one.estimate + other.estimate == pytest.approx(both.estimate, abs=1e-9)
     for wrong in ((0, 2), (3, 2), (1, 6)):
         with pytest.raises(SpecError, match="from 1 to 5"):
             report.between(*wrong)

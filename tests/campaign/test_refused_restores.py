@@ -67,6 +67,25 @@ def test_events_that_are_not_those_of_then(tmp_path: Path) -> None:
     go_on(accident)
 
 
+def test_events_of_others(tmp_path: Path) -> None:
+    """The same totals under other user ids: whoever was in the slot would have its budget again,
+    and nobody is cut who would give it away."""
+    accident = accident_in(tmp_path, FIXED.replace("allowance = 1.0", "allowance = 50.0"))
+    events = {each: accident.home / f"{each}.parquet" for each in ("impressions", "conversions")}
+    before = {each: pq.read_table(file) for each, file in events.items()}
+    for each, file in events.items():
+        ids = pa.array([f"again-{user}" for user in before[each]["user_id"].to_pylist()])
+        place = before[each].schema.get_field_index("user_id")
+        pq.write_table(before[each].set_column(place, "user_id", ids), file)
+    with pytest.raises(LedgerError, match="the events of slot 4 are not those"):
+        accident.campaign().restore(accident.seen)
+    unchanged(accident)
+    for each, file in events.items():
+        pq.write_table(before[each], file)
+    accident.campaign().restore(accident.seen)
+    go_on(accident)
+
+
 def test_thresholds_that_were_drawn_in_a_lost_slot(tmp_path: Path) -> None:
     accident = accident_in(tmp_path, SVT, backup_after=2)
     with pytest.raises(PrivacyError, match=r"slot 3: drew the secret.*the campaign cannot go on"):

@@ -19,7 +19,7 @@ from adsbpc.engines.duckdb_engine import DuckDBEngine
 from tests.campaign.audience import audience, write_audience
 from tests.campaign.files import PERSONAL, write_campaign
 
-MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 52}
+MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 64}
 IN_A_SLOT = 12
 
 

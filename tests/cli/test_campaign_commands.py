@@ -136,6 +136,9 @@ def test_report_in_every_format(file: Path) -> None:
     assert "P-1" in run("report", file.name, "--level", 0.9, "--adjusted", cwd=file.parent)
     found = json.loads(run("report", file.name, "--json", cwd=file.parent))
     assert len(found["cells"]) == 3 * 4
+    assert "all at once" in run("report", file.name, "--band", cwd=file.parent)
+    banded = json.loads(run("report", file.name, "--band", "--json", cwd=file.parent))
+    assert all(cell["band_low"] < cell["low"] for cell in banded["cells"])
     for file_format in ("html", "csv", "parquet", "json"):
         told = run("report", file.name, "--format", file_format, cwd=file.parent)
         assert told == f"Wrote report.{file_format}\n"

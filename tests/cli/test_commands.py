@@ -211,9 +211,9 @@ def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> 
     for release in first["releases"]:
         for measured in release["measures"]:
             assert measured["randomness"] == "opendp"
-            # Everything, publishers, cells; one more counts what was cut.
+            # Everything, publishers, cells; two more count what was cut.
             others = len(measured["dimensions"][1]["values"])
-            assert len(measured["values"]) == 1 + len(first["publishers"]) * (1 + others) + 1
+            assert len(measured["values"]) == 1 + len(first["publishers"]) * (1 + others) + 2
     spent = sum(c["rho"] for release in first["releases"] for c in release["charges"])
     assert 0.999 < spent <= 1
 

@@ -15,10 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import select
 
 from adsbpc import Client
+from adsbpc.cli.demo_service import _before_midnight
 from adsbpc.client import ClientError
 from adsbpc.service.store import batches, open_store
 from tests.cli.program import adsbpc
@@ -340,3 +342,19 @@ def test_the_demo_serves(tmp_path: Path) -> None:
                 client.keys()
         with Client(campaign[1], keys["operator"]) as client:
             assert client.verification(campaign[2])["verified"]
+    # However busy the machine was, no day was over before its rows were sent: all are counted.
+    stored = 0
+    for file in (tmp_path / "d" / "service" / "events").glob("*.parquet"):
+        for row in pq.read_table(file, columns=["timestamp", "arrived_at"]).to_pylist():
+            assert row["arrived_at"].date() == row["timestamp"].date()
+            stored += 1
+    assert stored > 300
+
+
+def test_the_demo_waits_for_its_own_pushes() -> None:
+    """On a busy machine a push takes longer than a day of its clock."""
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    last = day + timedelta(days=1) - timedelta(microseconds=1)
+    for pushed in (day, day + timedelta(hours=13), last - timedelta(microseconds=1)):
+        assert _before_midnight(pushed) == last
+    assert _before_midnight(last) == last + timedelta(days=1)

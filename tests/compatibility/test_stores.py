@@ -70,3 +70,14 @@ def test_an_old_store_verifies_and_runs_to_its_end(store: Path) -> None:
     assert campaign.verify().problem is None
     assert campaign.audit().held
     assert len(campaign.report().releases) == 5
+
+
+def test_an_old_store_has_a_statement(store: Path) -> None:
+    statement = Campaign.load(store / "spring.toml").statement()
+    (own,) = statement.campaigns
+    assert [each.slot for each in own.releases] == [1, 2]
+    charged = sum(charge.pico_rho for each in own.releases for charge in each.charges)
+    assert own.budget.spent_pico_rho == charged
+    assert own.audit is not None
+    assert own.audit.held
+    assert own.measures[0].limit is not None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hypothesis import strategies as st
 
-from adsbpc.contributions import RenewableAccounts
-from adsbpc.contributions.reference import ReferenceAccounts
+from adsbpc.contributions import Accounts, Books, EngineAccounts
+from adsbpc.contributions.reference import ReferenceAccounts, Row
+from adsbpc.engines import Engine, Relation
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
 from adsbpc.privacy import LIMIT, Strategy, Terms, cost
@@ -72,7 +74,7 @@ def terms_of(strategy: Strategy, slot: int, choice: Choice) -> Terms:
 
 
 def run(
-    accounts: RenewableAccounts | ReferenceAccounts, strategy: Strategy, chosen: Sequence[Choice]
+    accounts: Accounts | ReferenceAccounts, strategy: Strategy, chosen: Sequence[Choice]
 ) -> list[list[int]]:
     """Everything that accounts say, slot by slot."""
     found, begun = list[list[int]](), 1
@@ -84,7 +86,7 @@ def run(
 
 
 def step(
-    accounts: RenewableAccounts | ReferenceAccounts, strategy: Strategy, slot: int, choice: Choice,
+    accounts: Accounts | ReferenceAccounts, strategy: Strategy, slot: int, choice: Choice,
     sizes: tuple[int, ...], begun: int,
 ) -> list[list[int]]:  # fmt: skip
     terms = terms_of(strategy, slot, choice)
@@ -125,3 +127,34 @@ def _add(
 ) -> None:  # fmt: skip
     for name, user in accounts.users.items():
         moved[name] = moved.get(name, 0) + cost(strategy, layout, user.account.moved, rows)
+
+
+def run_on_engine(
+    engine: Engine, rows: Sequence[Row], strategy: Strategy, chosen: Sequence[Choice],
+    layout: Layout, folder: Path,
+) -> list[list[int]]:  # fmt: skip
+    """A new object a slot, as in releases: all that lasts is in the files."""
+    asked = rows_table(engine, rows)
+    found, begun, earlier = list[list[int]](), 1, tuple[Path, ...]()
+    sizes: tuple[int, ...] = ()
+    for slot, choice in enumerate(chosen, start=1):
+        new = folder / str(slot)
+        new.mkdir()
+        accounts = EngineAccounts(
+            engine, asked, strategy.slots, layout, Books(earlier, new, renewed=begun)
+        )
+        found += step(accounts, strategy, slot, choice, sizes, begun)
+        sizes, begun = choice.sizes, slot if choice.is_renewed and slot > 1 else begun
+        earlier += (new,)
+    return found
+
+
+def rows_table(engine: Engine, rows: Sequence[Row]) -> Relation:
+    values = ", ".join(
+        f"('{r.user}', {r.slot}, {r.cell}, CAST({r.weight} AS BIGINT))" for r in rows
+    )
+    nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
+    return engine.table(
+        "asked_rows",
+        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, cell_index, weight)",
+    )

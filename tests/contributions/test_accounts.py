@@ -19,16 +19,18 @@ from adsbpc.contributions import (
     Books,
     CellIndex,
     EngineAccounts,
+    taken_apart,
 )
-from adsbpc.contributions.engine_accounts import CELLS, CUT, NAMES, USERS
+from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS
 from adsbpc.contributions.reference import ReferenceAccounts, Row
-from adsbpc.engines import Engine, Relation
+from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
 from adsbpc.privacy import LIMIT, Strategy, Terms, largest_cell, square_root, toeplitz
 from adsbpc.privacy.strategies import ONE
 from tests.conftest import open_test_engine
+from tests.contributions.renewing import rows_table
 from tests.contributions.rows import arrays_of
 
 SLOTS = 4
@@ -77,23 +79,12 @@ def run(accounts: Accounts | ReferenceAccounts, chosen: Sequence[int]) -> list[l
     return found
 
 
-def rows_table(engine: Engine, rows: Sequence[Row]) -> Relation:
-    values = ", ".join(
-        f"('{r.user}', {r.slot}, {r.cell}, CAST({r.weight} AS BIGINT))" for r in rows
-    )
-    nothing = "('a', 1, 0, CAST(0 AS BIGINT))"
-    return engine.table(
-        "asked_rows",
-        f"SELECT * FROM (VALUES {values or nothing}) AS t (user_id, slot, cell_index, weight)",
-    )
-
-
 def run_on_engine(
     engine: Engine, rows: Sequence[Row], chosen: Sequence[int], folder: Path,
     layout: Layout = LAYOUT,
 ) -> list[list[int]]:  # fmt: skip
     """A new object a slot, as in releases: all that lasts is in the files."""
-    asked = rows_table(engine, rows)
+    asked = taken_apart(rows_table(engine, rows), layout)
     found, earlier = [], tuple[Path, ...]()
     for slot, multiplier in enumerate(chosen, start=1):
         new = folder / str(slot)
@@ -200,18 +191,19 @@ def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:
     )
     users = engine.read_files(
         "users", "parquet", [str(slots[-1] / USERS)], None,
-        ["number", "need_high", "need_low", "spent_high", "spent_low"],
+        ["number", "seen", "own_high", "own_low", "across_high", "across_low", "spent_high",
+         "spent_low"],
     )  # fmt: skip
     found = engine.rows(
         "books",
         f"""
-SELECT user_id, 'cell', slot, cell % 4096, asked, moved, 0
+SELECT user_id, 'cell', slot, cell % 4096, asked, moved, 0, 0, 0
 FROM {cells} JOIN {names} ON number = whole_div(cell, 4096)
 UNION ALL
-SELECT user_id, 'cut', slot, charge_high, charge_low, moved, 0
+SELECT user_id, 'cut', slot, charge_high, charge_low, moved, 0, 0, 0
 FROM {cut} AS cut JOIN {names} AS names ON names.number = cut.number
 UNION ALL
-SELECT user_id, 'user', need_high, need_low, spent_high, spent_low, 0
+SELECT user_id, 'user', seen, own_high, own_low, across_high, across_low, spent_high, spent_low
 FROM {users} AS users JOIN {names} AS names ON names.number = users.number""",
     )
     return {tuple(row) for row in found}

@@ -146,7 +146,16 @@ def counts_of(engine: Engine, counts: MadeUp, users: list[dict[int, int]]) -> li
     keys, cells, amounts = zip(*rows, strict=True)
     made = engine.numbers("made", {"user_key": keys, "cell": cells, "amount": amounts})
     events = EventTables(
-        engine, conversions, impressions, impressions, publishers, conversions, {}, 0, True
+        engine,
+        conversions,
+        impressions,
+        impressions,
+        publishers,
+        conversions,
+        {},
+        0,
+        True,
+        conversions,
     )
     found = engine_counts(events, replace(counts, made=made), Journeys(1, 1, 1), starts_at=0)
     return [int(total) for total in found]

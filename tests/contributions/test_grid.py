@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import floor
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from adsbpc.campaign import attribute, contributed
 from adsbpc.contributions import contributions_sql
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import CampaignSpec, Measure
+from adsbpc.model import CampaignSpec, Layout, Measure
+from adsbpc.model.layout import Dimension
 from tests.attribution.test_engines_agree import BEFORE, HOUR
 from tests.worlds import World
 
@@ -100,3 +102,26 @@ def test_values_on_every_engine(engine: Engine, value: float, weight: int) -> No
 
 def test_what_a_unit_is_worth() -> None:
     assert value_measure(72_072.0).unit_value == 0.1
+
+
+def test_nobody_has_a_square_that_stops_others(engine: Engine) -> None:
+    """Somebody with four million conversions, whose square leaves 64 bits, beside somebody else."""
+    thousands = ", ".join(f"({number})" for number in range(2_000))
+    rows = engine.table(
+        "conversions",
+        f"""
+SELECT 'much' AS user_id, CAST(1 + whole_div(CAST(a.n AS BIGINT), CAST(1000 AS BIGINT)) AS INT)
+  AS slot, CAST(1 AS BIGINT) AS time_us, 0 AS arm_index
+FROM (VALUES {thousands}) AS a (n) CROSS JOIN (VALUES {thousands}) AS b (n)
+UNION ALL SELECT 'one', slot, CAST(1 AS BIGINT), 0 FROM (VALUES (1), (2), (2)) AS one (slot)""",
+    )
+    measure = replace(
+        value_measure(1.0), metric="squared_conversions", value_cap=None,
+        layout=Layout((Dimension("arm", ("treatment", "control", "other")),), (0, 1)),
+    )  # fmt: skip
+    made = contributions_sql(measure, {"arm": "arm_index"}, rows)
+    found = engine.rows("squares", f"SELECT user_id, slot, weight FROM ({made}) AS made")
+    most = 2**50
+    assert sorted(found) == [
+        ("much", 1, most), ("much", 2, 0), ("one", 1, UNIT), ("one", 2, 8 * UNIT),
+    ]  # fmt: skip

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from adsbpc.contributions.reference import ReferenceAccounts, Row
+from adsbpc.contributions import ArrayAccounts, CellIndex
+from adsbpc.contributions.reference import ReferenceAccounts, Row, taken_apart
 from adsbpc.engines import Engine
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Dimension, Layout
 from adsbpc.privacy import LIMIT, Strategy, cost
 from tests.conftest import open_test_engine
+from tests.contributions.rows import arrays_of
 from tests.contributions.test_accounts import (
     CHOSEN,
     SLOTS,
@@ -142,6 +144,25 @@ def test_a_larger_world_is_the_same_everywhere(
     assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
     assert run_on_engine(engine, rows, chosen, tmp_path, layout) == expected
     assert run(in_arrays(rows, layout), chosen) == expected
+
+
+@pytest.mark.parametrize("weights", [(1, 8, 8), (2, 0, 1)])
+def test_sums_that_are_cells_of_their_own_are_the_same_everywhere(
+    engine: Engine, tmp_path: Path, weights: tuple[int, ...]
+) -> None:
+    """Rows of finest cells, taken apart by SQL, on arrays and in plain Python."""
+    layout = Layout((PUBLISHER, COUNTRY), weights)
+    apart, rows = layout.taken_apart(), world(layout)
+    chosen = [multiplier // 4 for multiplier in CHOSEN]
+    plain = ReferenceAccounts(taken_apart(rows, apart), SLOTS, apart)
+    expected = run(plain, chosen)
+    assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
+    index = CellIndex.of(arrays_of(rows, SLOTS, layout), apart)
+    assert run(ArrayAccounts(index), chosen) == expected
+    assert run_on_engine(engine, rows, chosen, tmp_path, apart) == expected
+    for user in plain.users.values():
+        exact = cost(STRATEGY, apart, user.account.moved)
+        assert exact == sum(user.account.spent) <= LIMIT
 
 
 @pytest.mark.parametrize("entry", [1, 2**12 - 1])

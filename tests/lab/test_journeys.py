@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from adsbpc.campaign.spend import read_spend
+from adsbpc.events.arms import keyed_arms
 from adsbpc.lab.journeys import CHANNELS, make_campaign
 from adsbpc.model import load_spec
 
@@ -63,3 +65,31 @@ def test_purchases_have_circumstances_and_publishers_are_paid(tmp_path: Path) ->
     assert {name for name, _ in spend.amounts} == set(spec.reported_publishers)
     assert {slot for _, slot in spend.amounts} == set(range(1, 32))
     assert spend.until(31) > spend.until(30) > 0
+
+
+def test_arms_see_what_they_should_and_buy_less_for_it(tmp_path: Path) -> None:
+    """Nobody of the control sees anything, nobody of "no_search" sees search; and purchases of one
+    person in an arm differ by what ads caused."""
+    made = make_campaign(tmp_path, 8_000, 31, 1, "last_touch", with_control=True)
+    spec = load_spec(made.spec)
+    arms = keyed_arms(spec)
+    impressions = pq.read_table(tmp_path / "impressions.parquet").to_pylist()
+    seen = {(arms.arm_of(row["user_id"]), row["publisher_id"]) for row in impressions}
+    publishers = {channel.name for channel in CHANNELS}
+    assert seen == {("treatment", name) for name in publishers} | {
+        ("no_search", name) for name in publishers - {"search"}
+    }
+    assert spec.lift is not None
+    people, control = spec.lift.people, spec.lift.control
+    assert sum(people.values()) == 8_000
+    bought = Counter(
+        arms.arm_of(row["user_id"])
+        for row in pq.read_table(tmp_path / "conversions.parquet").to_pylist()
+    )
+    for less, name in ((control, "purchases"), ("no_search", "purchases by search")):
+        ratio = people["treatment"] / people[less]
+        found = bought["treatment"] - ratio * bought[less]
+        # Some people buy several times: twice the variance of counts.
+        error = (2 * (bought["treatment"] + ratio**2 * bought[less])) ** 0.5
+        assert abs(found - made.caused[name]) < 4 * error, name
+    assert 0 < made.caused["purchases by search"] < made.caused["purchases"]

@@ -37,7 +37,8 @@ def test_it_finds_the_guess_between_noise_and_cut(shop: tuple[Path, Path]) -> No
     small, good, large = tried.guesses
     assert tried.best == good
     assert small.cut > 10 * good.cut >= large.cut == 0
-    assert small.noise < good.noise < large.noise
+    # Of what little is let in, much is added back, with noise of its own.
+    assert good.noise < large.noise
     assert (tried.slots, tried.people) == (31, len(set(purchases(7).person)))
 
 

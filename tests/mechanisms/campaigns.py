@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,7 +14,12 @@ from adsbpc.privacy import Randomness, SeededRandomness
 LAYOUT = Layout.of_publishers(("A", "other"))
 
 
-def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) -> CampaignSpec:
+def spec_of(
+    slots: int,
+    workload: dict[str, Any] | None = None,
+    publishers: Sequence[str] = ("A",),
+    **privacy: Any,
+) -> CampaignSpec:
     return CampaignSpec.model_validate(
         {
             "campaign": {
@@ -22,7 +28,7 @@ def spec_of(slots: int, workload: dict[str, Any] | None = None, **privacy: Any) 
                 "advertiser": "a",
                 "start": "2026-03-01",
                 "slots": slots,
-                "publishers": ["A"],
+                "publishers": list(publishers),
             },
             "events": {"impressions": "i", "conversions": "c"},
             "privacy": {"rho": 1, "mechanism": "adsbpc", **privacy},
@@ -49,7 +55,7 @@ class Given:
         assert self._contributions is not None
         return nullcontext(self._contributions)
 
-    def accounts(self) -> AbstractContextManager[Accounts]:
+    def accounts(self, layout: Layout) -> AbstractContextManager[Accounts]:
         assert self._accounts is not None
         return nullcontext(self._accounts)
 

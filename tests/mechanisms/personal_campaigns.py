@@ -9,8 +9,8 @@ import numpy as np
 
 from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
 from adsbpc.mechanisms import (
-    PersonalBudget,
-    PersonalState,
+    BudgetByRows,
+    RowsState,
     plan_measures,
 )
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
@@ -22,10 +22,10 @@ SLOTS = 8
 
 def planned(
     slots: int = SLOTS, workload: dict[str, Any] | None = None, **privacy: Any
-) -> PersonalBudget:
+) -> BudgetByRows:
     privacy = {"mechanism": "personal-budget", **privacy}
     mechanism = plan_measures(spec_of(slots, workload, **privacy)).runs[0][1]
-    assert isinstance(mechanism, PersonalBudget)
+    assert isinstance(mechanism, BudgetByRows)
     return mechanism
 
 
@@ -51,12 +51,12 @@ def people(slots: int = SLOTS, count: int = 3_000, seed: int = 1) -> list[tuple[
 
 
 def run(
-    mechanism: PersonalBudget, index: CellIndex, randomness: Any
-) -> tuple[list[Drawn], PersonalState]:
+    mechanism: BudgetByRows, index: CellIndex, randomness: Any
+) -> tuple[list[Drawn], RowsState]:
     """Every slot, with the state written to JSON and read back in between."""
     accounts, steps, releases = ArrayAccounts(index), list[dict[str, Any]](), []
     for _ in range(mechanism.slots):
-        state = PersonalState.from_steps(json.loads(json.dumps(steps)))
+        state = RowsState.from_steps(json.loads(json.dumps(steps)))
         released, state = mechanism.release(state, accounts, randomness)
         steps.append(state.last_step())
         releases.append(released)

@@ -8,7 +8,7 @@ import pytest
 
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms import BoundedState, PersonalState
+from adsbpc.mechanisms import BoundedState, RowsState
 from adsbpc.mechanisms.bounds import QuantileAndSparseVector
 from adsbpc.model import PICO_RHO, ChargeLine, Drawn, Measured, Release
 from adsbpc.privacy import SeededRandomness
@@ -97,7 +97,7 @@ def test_a_bound_of_one_is_never_lowered() -> None:
 def test_personal_budgets_go_on_from_what_was_released(allowance: float | None) -> None:
     section = {} if allowance is None else {"allowance": allowance}
     mechanism = planned_personal(personal_budget=section)
-    index, state = index_of(people()), PersonalState()
+    index, state = index_of(people()), RowsState()
     accounts, again, randomness = ArrayAccounts(index), ArrayAccounts(index), SeededRandomness(1)
     for _ in range(mechanism.slots):
         drawn, after = mechanism.release(state, accounts, randomness)
@@ -107,14 +107,13 @@ def test_personal_budgets_go_on_from_what_was_released(allowance: float | None) 
     assert cut or allowance is None, "nobody was cut: this tests little"
 
 
-def test_an_allowance_that_no_multiplier_has() -> None:
+def test_a_release_without_multipliers() -> None:
     mechanism = planned_personal()
     index = index_of(people())
-    drawn, _ = mechanism.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
-    assert drawn.allowance is not None
-    other = release_of(drawn, allowance=drawn.allowance * 1.0000001)
-    with pytest.raises(PrivacyError, match="has no whole multiplier"):
-        mechanism.adopt(PersonalState(), Given(ArrayAccounts(index)), other)
+    drawn, _ = mechanism.release(RowsState(), ArrayAccounts(index), SeededRandomness(1))
+    other = release_of(drawn, multipliers=())
+    with pytest.raises(PrivacyError, match="has no multipliers"):
+        mechanism.adopt(RowsState(), Given(ArrayAccounts(index)), other)
 
 
 def test_a_release_of_the_other_mechanism() -> None:
@@ -122,8 +121,8 @@ def test_a_release_of_the_other_mechanism() -> None:
     index, data = index_of(people()), conversions(people(), 8)
     drawn, _ = adsbpc.release(BoundedState(), data, SeededRandomness(1))
     with pytest.raises(PrivacyError, match="was released by adsbpc, not personal-budget"):
-        personal.adopt(PersonalState(), Given(ArrayAccounts(index)), release_of(drawn))
-    kept, _ = personal.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
+        personal.adopt(RowsState(), Given(ArrayAccounts(index)), release_of(drawn))
+    kept, _ = personal.release(RowsState(), ArrayAccounts(index), SeededRandomness(1))
     with pytest.raises(PrivacyError, match="was released by personal-budget, not adsbpc"):
         adsbpc.adopt(BoundedState(), Given(), release_of(kept))
 

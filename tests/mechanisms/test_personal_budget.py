@@ -14,20 +14,19 @@ from adsbpc.contributions import ArrayAccounts, ArrayContributions, CellIndex
 from adsbpc.contributions.interface import Integers
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms import (
-    PersonalBudget,
-    PersonalState,
+    BudgetByRows,
     Question,
-    personal_budget,
+    RowsState,
     plan_personal,
     split_of,
 )
-from adsbpc.mechanisms.allowance import Look
-from adsbpc.mechanisms.personal_budget import ONE_CONVERSION
-from adsbpc.mechanisms.personal_planning import starting_from
+from adsbpc.mechanisms.by_rows import cut
+from adsbpc.mechanisms.by_rows.measurement import ONE_CONVERSION
+from adsbpc.mechanisms.by_rows.planning import starting_from
 from adsbpc.model import PICO_RHO, Adjacency, Guarantee, Layout, Measured
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model.release_spec import PersonalBudgetSection
-from adsbpc.privacy import LIMIT, SeededRandomness, Terms, cost, gaussian_cost
+from adsbpc.privacy import LIMIT, Renewal, SeededRandomness, Terms, cost, gaussian_cost
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
 from tests.mechanisms.campaigns import LAYOUT, spec_of
 from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
@@ -49,9 +48,9 @@ def test_charges_are_what_was_split_and_follow_the_pace(
         for charge in release.charges:
             charged[charge.part] = charged.get(charge.part, 0) + charge.pico_rho
         so_far = Fraction(charged["measurement"], PICO_RHO)
-        limit = mechanism.terms(slot, 1).limit
+        limit = mechanism.measurement.terms(slot, (1, 1), ()).limit
         factor = 2 if adjacency is Adjacency.SUBSTITUTE else 1
-        assert gaussian_cost(factor * limit, mechanism.scale) <= so_far
+        assert gaussian_cost(factor * limit, mechanism.measurement.scale) <= so_far
     assert set(charged) == set(split_of(spec))
     for part, rho in split_of(spec).items():
         assert rho * Fraction(999, 1000) < Fraction(charged[part], PICO_RHO) <= rho
@@ -66,20 +65,24 @@ def test_every_look_at_users_is_noised_with_the_scale_that_is_charged(
     mechanism = planned(slots, adjacency=adjacency)
     assert len(mechanism.looks) < slots
     accounts = RecordingAccounts(index_of(people(slots, count=300), slots))
-    state, randomness = PersonalState(), RecordingRandomness()
+    state, randomness = RowsState(), RecordingRandomness()
     for slot in range(1, slots + 1):
         before, asked = len(randomness.draws), len(accounts.asked)
         release, state = mechanism.release(state, accounts, randomness)
         drawn = randomness.scales("gaussian")[before:]
         looked = slot in mechanism.looks
-        assert accounts.asked[asked:] == (["needs", "admit"] if looked else ["admit"])
-        assert drawn == [*([scale_of(mechanism, slot)] if looked else []), mechanism.scale]
+        renewed = ["renew"] if release.is_renewal else []
+        assert accounts.asked[asked:] == [*(["needs"] if looked else []), *renewed, "admit"]
+        assert drawn == [
+            *([scale_of(mechanism, slot)] if looked else []),
+            mechanism.measurement.scale,
+        ]
         assert (release.histogram != ()) == looked
         assert len(release.values) == len(LAYOUT) + 1
     assert accounts.asked.count("needs") == len(mechanism.looks)
 
 
-def scale_of(mechanism: PersonalBudget, slot: int) -> Any:
+def scale_of(mechanism: BudgetByRows, slot: int) -> Any:
     squared = 2 if mechanism.guarantee.adjacency is Adjacency.SUBSTITUTE else 1
     return pytest.approx(sqrt(squared / (2 * float(mechanism.looks[slot]))), rel=1e-9)
 
@@ -91,10 +94,16 @@ class RecordingAccounts(ArrayAccounts):
         super().__init__(index)
         self.asked: list[str] = []
         self.terms: list[Terms] = []
+        self.renewals: list[Renewal] = []
 
     def needs(self, costs: Any, edges: Any, growth: Any = None) -> Integers:
         self.asked.append("needs")
         return super().needs(costs, edges, growth)
+
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        self.asked.append("renew")
+        self.renewals.append(renewal)
+        return super().renew(renewal)
 
     def admit(self, terms: Terms) -> list[int]:
         self.asked.append("admit")
@@ -103,22 +112,48 @@ class RecordingAccounts(ArrayAccounts):
 
 
 def test_users_are_admitted_under_the_terms_that_scale_the_noise() -> None:
-    """All rows of G, the multiplier of the allowance, and limits that only grow."""
+    """All rows of G, the multipliers of allowance and sizes, and limits that only grow; the past
+    with the rows that were released since the last renewal, and those that are to come."""
     mechanism = planned()
     accounts = RecordingAccounts(index_of(people()))
-    state, randomness = PersonalState(), SeededRandomness(3)
+    state, randomness, begun = RowsState(), SeededRandomness(3), 1
+    matrix = mechanism.strategy.matrix
     for slot in range(1, SLOTS + 1):
         release, state = mechanism.release(state, accounts, randomness)
         terms = accounts.terms[-1]
         assert terms.costs == tuple(mechanism.strategy.gram[slot - 1, :slot])
         assert release.allowance is not None
-        assert release.allowance == mechanism.allowance_of(terms.multiplier)
+        assert release.allowance == mechanism.measurement.allowance_of(terms.multiplier)
         most = terms.multiplier * release.allowance * ONE_CONVERSION
-        assert most**2 == pytest.approx(LIMIT * 19 / 20, rel=1e-12)
+        assert most**2 == pytest.approx(LIMIT * 0.98, rel=1e-12)
+        assert terms.multipliers == tuple(
+            max(1, release.multipliers[0] * size // 64) for size in release.sizes
+        )
+        assert (terms.multiplier, terms.cut_multiplier) == release.multipliers
         assert terms.kept_limit + terms.cut_limit == terms.limit
+        if release.is_renewal:
+            renewal = accounts.renewals[-1]
+            for gram, rows in (
+                (renewal.ended, matrix[begun - 1 : slot - 1, : slot - 1]),
+                (renewal.coming, matrix[slot - 1 :, : slot - 1]),
+            ):
+                assert np.array_equal(np.array(gram), rows.T @ rows)
+            begun = slot
+    assert accounts.renewals
     limits = [terms.limit for terms in accounts.terms]
     assert limits == sorted(limits)
-    assert limits[-1] == LIMIT
+    assert limits[-1] in (LIMIT, LIMIT - 1)
+
+
+@pytest.mark.parametrize("slots", [2, 4, 8, 9])
+def test_sizes_change_with_a_look(slots: int) -> None:
+    """Whatever the last slot is: allowances are chosen for the sizes of cells."""
+    mechanism = planned(slots)
+    index = index_of([(user, slot, 0) for user, slot, _ in people(slots)], slots)
+    releases, _ = run(mechanism, index, SeededRandomness(1))
+    sizes = [release.sizes for release in releases]
+    changed = [slot for slot in range(2, slots + 1) if sizes[slot - 1] != sizes[slot - 2]]
+    assert set(changed) <= set(mechanism.looks)
 
 
 def test_no_user_of_a_real_run_costs_more_than_the_limit() -> None:
@@ -126,11 +161,12 @@ def test_no_user_of_a_real_run_costs_more_than_the_limit() -> None:
     mechanism = planned(personal_budget={"allowance": 0.7})
     index = index_of(people(count=60))
     accounts = ArrayAccounts(index)
-    state, randomness = PersonalState(), SeededRandomness(4)
+    state, randomness = RowsState(), SeededRandomness(4)
     for _ in range(SLOTS):
         _, state = mechanism.release(state, accounts, randomness)
     everybody = [accounts.replayed(user).account for user in range(index.users)]
     assert sum(any(cell == len(index.layout) for _, cell in each.moved) for each in everybody) > 30
+    assert not any(row.is_renewal for row in state.rows)
     for account in everybody:
         exact = cost(mechanism.strategy, mechanism.layout, account.moved)
         assert exact == sum(account.spent) <= LIMIT
@@ -141,8 +177,9 @@ def test_rows_are_what_the_strategy_says() -> None:
     mechanism = planned(personal_budget={"allowance": 2.0})
     releases, state = run(mechanism, index_of(people()), RecordingRandomness())
     kept = np.array(state.kept, dtype=object)
-    m = mechanism.multiplier_of(2.0)
-    multipliers = [m, m, max(1, m // mechanism.cut_ratio)]
+    m, of_cut = state.rows[-1].multipliers
+    assert m == mechanism.measurement.multiplier_of(2.0)
+    multipliers = [m, m, of_cut]
     for slot, release in enumerate(releases, start=1):
         for column, value in enumerate(release.values):
             exact = sum(
@@ -165,9 +202,7 @@ def test_the_smallest_campaigns_work(slots: int, adjacency: Adjacency) -> None:
         assert len(releases) == slots
         for release in releases:
             for each in (*release.answers, *release.slot_totals, *release.running_totals):
-                assert np.isfinite(
-                    [*each.values, each.standard_error, each.cut, each.cut_error]
-                ).all()
+                assert np.isfinite([*each.values, *each.errors, each.cut, each.added]).all()
         assert Fraction(state.spent, PICO_RHO) <= 1
 
 
@@ -176,21 +211,21 @@ def test_a_user_who_does_everything_is_cut_and_noticed() -> None:
     mechanism = planned()
     _, state = run(mechanism, index_of(rows), SeededRandomness(2))
     kept = np.array(state.kept, dtype=np.float64) / UNIT
-    allowances = max(state.allowances)
+    allowances = max(row.allowance for row in state.rows)
     assert kept[:, 0].sum() < 1_500 + 20 * allowances
     assert kept[:, -1].sum() > 0
 
 
 def test_a_state_of_another_plan_and_other_publishers_are_refused() -> None:
     mechanism, index = planned(), index_of(people(count=50))
-    _, state = mechanism.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
+    _, state = mechanism.release(RowsState(), ArrayAccounts(index), SeededRandomness(1))
     other = planned(personal_budget={"strategy": "identity"})
     with pytest.raises(PrivacyError, match="another plan"):
         other.release(state, ArrayAccounts(index), SeededRandomness(1))
     fewer = ArrayContributions(["a"], [1], [0], [UNIT], SLOTS, Layout.of_publishers(("A",)))
     with pytest.raises(PrivacyError, match="planned layout"):
-        mechanism.release(PersonalState(), ArrayAccounts(CellIndex.of(fewer)), SeededRandomness(1))
-    full = PersonalState(values=[[0]] * SLOTS)
+        mechanism.release(RowsState(), ArrayAccounts(CellIndex.of(fewer)), SeededRandomness(1))
+    full = RowsState(rows=state.rows * SLOTS)
     with pytest.raises(PrivacyError, match="no slot 9"):
         mechanism.release(full, ArrayAccounts(index), SeededRandomness(1))
 
@@ -200,12 +235,12 @@ def test_a_plan_that_cannot_be_is_refused() -> None:
         planned(1001)
     with pytest.raises(PrivacyError, match=r"need 0\.00012 or more.*larger rho"):
         planned(100, rho=1e-6, personal_budget={"histogram_share": 0.001})
-    tiny = Guarantee(Fraction(1, 10**11), Adjacency.ADD_REMOVE, "acme")
-    asked = Question(tiny, LAYOUT, (prefix_sums(SLOTS),), WeightedSquaredError(), 1.0)
-    for section, message in (
-        (PersonalBudgetSection(), "for histograms cannot be shared"),
-        (PersonalBudgetSection(allowance=2), "cannot be shared among 8 slots"),
+    for section, rho, message in (
+        (PersonalBudgetSection(), 40, "for histograms cannot be shared"),
+        (PersonalBudgetSection(allowance=2), 10, "cannot be shared among 8 slots"),
     ):
+        tiny = Guarantee(Fraction(rho, 10**12), Adjacency.ADD_REMOVE, "acme")
+        asked = Question(tiny, LAYOUT, (prefix_sums(SLOTS),), WeightedSquaredError(), 1.0)
         with pytest.raises(PrivacyError, match=message):
             plan_personal(asked, section)
 
@@ -221,34 +256,16 @@ def test_substitution_needs_more_noise(tmp_path: Path) -> None:
     add, swap = (
         planned(adjacency=adjacency, personal_budget={"allowance": 3.0}) for adjacency in Adjacency
     )
-    assert swap.scale == pytest.approx(sqrt(2) * add.scale)
+    assert swap.measurement.scale == pytest.approx(sqrt(2) * add.measurement.scale)
 
 
 def test_a_state_of_other_integers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A version that shares budgets otherwise would hold earlier slots to other terms."""
     mechanism, index = planned(), index_of(people(count=50))
-    _, state = mechanism.release(PersonalState(), ArrayAccounts(index), SeededRandomness(1))
-    monkeypatch.setattr(personal_budget, "_KEPT_SHARE", Fraction(9, 10))
+    _, state = mechanism.release(RowsState(), ArrayAccounts(index), SeededRandomness(1))
+    monkeypatch.setattr(cut, "_FIRST_SHARE", 0.1)
     with pytest.raises(PrivacyError, match="another plan"):
         planned().release(state, ArrayAccounts(index), SeededRandomness(1))
-
-
-def test_multipliers_of_the_past_are_those_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also for what was cut: rows go on with what users were admitted under."""
-    mechanism, index = planned(personal_budget={"allowance": 0.7}), index_of(people(count=300))
-    accounts, noise = ArrayAccounts(index), RecordingRandomness()
-    _, state = mechanism.release(PersonalState(), accounts, noise)
-    before = state.cut_multipliers[0]
-    monkeypatch.setattr(PersonalBudget, "cut_ratio", 1)
-    release, state = mechanism.release(state, accounts, noise)
-    entries = mechanism.strategy.rows[1]
-    exact = sum(
-        entry * multiplier * kept[-1]
-        for entry, multiplier, kept in zip(
-            entries, [before, state.multipliers[1]], state.kept, strict=True
-        )
-    )
-    assert release.values[-1] == exact
 
 
 def test_somebody_who_is_cut_again_and_again_is_still_let_in() -> None:
@@ -295,8 +312,7 @@ def test_a_quiet_slot_looks_like_any_other() -> None:
 )
 def test_lopsided_questions_can_be_planned(slots: int, workload: dict[str, Any]) -> None:
     mechanism = planned(slots, workload)
-    assert mechanism.forecast is not None
-    assert mechanism.forecast.choose([], [], np.zeros((0, 1))) > 0
+    assert mechanism.limit().usual > 0
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -307,18 +323,10 @@ def test_a_campaign_starts_where_an_earlier_one_ended(adjacency: Adjacency) -> N
     earlier = tuple(
         Measured(**dict(each), measure="conversions", metric="conversions") for each in releases
     )
-    assert mechanism.forecast is not None
     started = starting_from(mechanism, earlier)
     assert started.allowance is not None
-    looks = [
-        Look(slot, tuple(release.histogram), mechanism._deviation(slot), slot in mechanism.major)
-        for slot, release in enumerate(releases, start=1)
-        if release.histogram
-    ]
-    assert started.allowance == pytest.approx(
-        mechanism.forecast.choose(looks, [], np.zeros((0, 1)))
-    )
-    first, _ = started.release(
-        PersonalState(), ArrayAccounts(index_of(people())), SeededRandomness(2)
-    )
+    last = releases[-1].allowance
+    assert last is not None
+    assert last / 2 < started.allowance < 2 * last
+    first, _ = started.release(RowsState(), ArrayAccounts(index_of(people())), SeededRandomness(2))
     assert first.allowance == pytest.approx(started.allowance, rel=0.01)

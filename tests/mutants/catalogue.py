@@ -1,7 +1,7 @@
 """Mistakes that would couple people, each a small change of one text, and the tests that must fail.
 
-Every one drops the user from a key: of a window, a join or a group. Snapshots of SQL are no such
-tests, because they fail for every change.
+Every one drops the user from a key, of a window, a join or a group, or what a user has cost.
+Snapshots of SQL are no such tests, because they fail for every change.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _FITS = ("tests/attribution/test_fit_engines.py", "tests/contributions/test_fit_
 _CAPS = ("tests/contributions/test_agreement.py",)
 _PEOPLE = ("tests/campaign/test_metrics.py", "tests/contributions/test_views.py")
 _BOOKS = ("tests/contributions/test_accounts.py",)
+_RENEWALS = ("tests/contributions/test_renewals.py",)
 
 
 @dataclass(frozen=True)
@@ -113,17 +114,25 @@ MUTANTS = (
         "PARTITION BY slot_rows.user_id ORDER BY", "ORDER BY", _CAPS,
     ),
     Mutant(
-        "a user's past is everybody's", "contributions/engine_accounts.py",
-        'ON now.cell = {self._column("past.cell", view)}',
-        'ON now.cell % 4096 = {self._column("past.cell", view)} % 4096', _BOOKS,
+        "a user's past is everybody's", "contributions/admission_sql.py",
+        'ON now.cell = {column_of("past.cell", view, places)}',
+        'ON now.cell % 4096 = {column_of("past.cell", view, places)} % 4096', _BOOKS,
     ),
     Mutant(
         "accounts of another user", "contributions/engine_accounts.py",
         "AS before ON before.number = more.number", "AS before ON TRUE", _BOOKS,
     ),
     Mutant(
-        "what fits of one user decides for another", "contributions/engine_accounts.py",
-        "AS judged ON judged.number = whole_div(cell, {self._places})", "AS judged ON TRUE", _BOOKS,
+        "what fits of one user decides for another", "contributions/admission_sql.py",
+        "AS judged ON judged.number = whole_div(cell, {self.places})", "AS judged ON TRUE", _BOOKS,
+    ),
+    Mutant(
+        "released rows are forgotten when the past is renewed", "contributions/renewal_sql.py",
+        "everybody.fixed + ended AS new_fixed", "everybody.fixed AS new_fixed", _RENEWALS,
+    ),
+    Mutant(
+        "what fits of one user's past decides for another", "contributions/renewal_sql.py",
+        """    ON renewed.number = whole_div(cell, {self.places})""", "    ON TRUE", _RENEWALS,
     ),
     Mutant(
         "who was counted counts for everybody", "contributions/engine_accounts.py",

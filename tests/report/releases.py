@@ -28,6 +28,8 @@ from adsbpc.model import (
     RunningNoise,
 )
 from adsbpc.model.attribution_spec import FittedModelName
+from adsbpc.model.cut import added_back, squared_error
+from adsbpc.model.running_noise import Cut, CutColumn, Stretch
 from adsbpc.report import Report
 
 Reals = NDArray[np.float64]
@@ -151,7 +153,9 @@ class MadeUp:
         cut: Reals = np.round(self.truth * parts[:, None])
         return cut
 
-    def releases(self) -> tuple[Release, ...]:
+    @property
+    def noisy(self) -> Reals:
+        """As in a release, the last column has what was cut, if that is counted."""
         random = np.random.default_rng(self.seed)
         truth = self.truth
         noisy = truth - self.cut + np.round(random.normal(0, self.scale, truth.shape))
@@ -159,8 +163,11 @@ class MadeUp:
             counted = self.cut.sum(axis=1) + np.round(
                 random.normal(0, self.cut_scale, self.released)
             )
-            # As in a release, the last column has what was cut.
             noisy = np.column_stack([noisy, counted])
+        return noisy
+
+    def releases(self) -> tuple[Release, ...]:
+        noisy = self.noisy
         return tuple(self._release(slot, noisy) for slot in range(1, self.released + 1))
 
     def report(self, **changes: Any) -> Report:
@@ -178,11 +185,24 @@ class MadeUp:
 
     def _noise_of(self, _: str, boundaries: Sequence[int]) -> RunningNoise:
         """Slots have noise of their own."""
-        shared = np.minimum.outer(boundaries, boundaries)
-        cut = self.cut_scale**2 * shared * self.estimates_cut
-        column = self.scale**2 * shared
-        views = (float(self._columns), 1.0)
-        return RunningNoise(tuple(boundaries), column.tolist(), cut.tolist(), views)
+        slots = np.diff(boundaries, prepend=0)
+        weights = np.tril(np.ones((len(slots), len(slots)))).tolist()
+        stretch = Stretch(0, ((float(self._columns),), (1.0,)), float(self._columns))
+        cut, noisy = None, self.noisy
+        if self.estimates_cut:
+            # Of slots to come nothing is counted yet.
+            counts = np.r_[0.0, noisy[:, -1].cumsum()][np.minimum(boundaries, self.released)]
+            spread = self._spread(noisy)
+            own = self.cut_scale**2 * slots
+            column = CutColumn(tuple(counts.tolist()), tuple(own.tolist()))
+            parts = ((1.0,), tuple(spread.tolist()))
+            cut = Cut((column,), parts, float((spread**2).sum()), is_added=True)
+        variances = tuple((self.scale**2 * slots).tolist())
+        return RunningNoise(tuple(boundaries), weights, variances, (stretch,), cut)
+
+    def _spread(self, noisy: Reals) -> Reals:
+        roots = np.sqrt(np.maximum(noisy[:, : self._columns].sum(axis=0), 1e-3))
+        return np.asarray(roots / roots.sum())
 
     @property
     def _columns(self) -> int:
@@ -210,6 +230,8 @@ class MadeUp:
             allowance=(
                 self.allowances[slot % len(self.allowances)] if self.estimates_cut else None
             ),
+            multipliers=(1, 1) if self.estimates_cut else (),
+            spread=tuple(self._spread(noisy[:slot]).tolist()) if self.estimates_cut else (),
             scale=self.scale,
             values=tuple(int(value) for value in noisy[slot - 1]),
             randomness="seeded",
@@ -236,12 +258,24 @@ class MadeUp:
 
     def _answers(self, query: str, span: tuple[int, int], noisy: Reals) -> tuple[Answers, ...]:
         first, last = span
-        sums = noisy[first - 1 : last].sum(axis=0)
-        spread = self.scale * (last - first + 1) ** 0.5
+        sums, slots = noisy[first - 1 : last].sum(axis=0), last - first + 1
+        cells, own = sums[: self._columns], self.scale**2 * slots
         if not self.estimates_cut:
-            return answers_of(query, sums[: self._columns], spread, span)
-        cut, cut_error = max(float(sums[-1]), 0.0), self.cut_scale * (last - first + 1) ** 0.5
-        return answers_of(query, sums[: self._columns], spread, span, cut, cut_error)
+            return answers_of(query, cells, own**0.5, span)
+        spread, of_cut = self._spread(noisy[:last]), self.cut_scale**2 * slots
+        squared = float((spread**2).sum())
+        added = added_back([(float(sums[-1]), of_cut)], squared, own * self._columns)
+        errors = [squared_error(own, part, added) ** 0.5 for part in spread.tolist()]
+        total = squared_error(own * self._columns, 1.0, added) ** 0.5
+        values = tuple(map(float, cells + added.total * spread))
+        both: dict[str, Any] = {"span": span, "cut": added.missing, "added": added.total}
+        return (
+            Answers((), query, (sum(values),), total, **both),
+            Answers(
+                ("publisher",), query, values, float(np.sqrt(np.square(errors).mean())),
+                standard_errors=tuple(errors), **both,
+            ),
+        )  # fmt: skip
 
     def _change(self, slot: int, noisy: Reals) -> tuple[Answers, ...]:
         """From the slot before to this one: a query that is no sum over slots."""

@@ -166,7 +166,7 @@ def test_the_name_of_an_hour_stays_inside_its_tooltip(
 
 
 def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
-    report = MadeUp(HOSTILE, mechanism="personal-budget").report()
+    report = MadeUp(HOSTILE, mechanism="personal-budget").report(band=True)
     opened = reader.open(report)
     # Eight lines; the first one is the largest, and far from the others on day 21.
     point = opened.page.locator("#chart-trend path[aria-roledescription=point]").nth(20 * 8)
@@ -179,8 +179,12 @@ def test_pointing_at_a_line_tells_its_number(reader: Reader) -> None:
     assert HOSTILE[0] in text
     assert "Sat 21 March 2026" in text
     cell = report.running_totals([21])[0]
-    assert cell.high - cell.estimate > 2 * (cell.estimate - cell.low)
+    assert cell.high - cell.estimate > cell.estimate - cell.low
     assert f"{cell.low:,.0f} to {cell.high:,.0f}" in text
+    assert f"{cell.band_low:,.0f} to {cell.band_high:,.0f}" in text
+    # Of another range there is no band, and nothing is said of one.
+    opened.page.get_by_role("button", name="Last 7 days").click()
+    opened.page.wait_for_selector("#chart-trend path[aria-roledescription=point]")
     assert_well_behaved(opened)
 
 

@@ -176,8 +176,8 @@ def test_personal_budgets() -> None:
         "Each band holds the total before cutting and noise with 95% confidence, if all publishers "
         "are cut alike." in words
     )
-    assert "95% intervals. What was cut is not in them." in words
-    assert "Upper ends of intervals include an estimate of what was cut." in words
+    assert "95% intervals. What may be missing because it was cut is not in them." in words
+    assert "Upper ends of intervals include what may have been cut and not counted." in words
     assert "Every person has one budget for the whole campaign." in words
     assert "cover the noise only" not in words
     total = report.standings.everything

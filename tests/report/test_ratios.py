@@ -73,6 +73,14 @@ def test_a_cost_that_cannot_be_told() -> None:
     assert report.ratio_table() is not None
 
 
+def test_a_cost_of_nothing_at_all() -> None:
+    """Adjusted figures are never negative, and their intervals may begin at 0."""
+    made = MadeUp(publishers=("tiny",), released=3, volume=0.1, scale=50)
+    report = made.report(spend=Spend({("tiny", 1): 10.0}), adjusted=True)
+    assert min(cell.low for cell in report.running_totals([3])) == 0
+    assert [each.value for each in report.ratios] == [None, None]
+
+
 def test_without_spend_and_revenue_there_is_nothing_to_divide() -> None:
     report = MadeUp(released=2).report()
     assert report.ratios == []

@@ -115,12 +115,10 @@ def test_bounds_in_plain_words() -> None:
     assert "intervals do not include that" in value
 
 
-def _with_cut(report: Report, cut: float, cut_error: float) -> Report:
-    """The same, with this cut in all so far."""
+def _with_cut(report: Report, added: float, cut: float) -> Report:
+    """The same, with this added in all so far because it was cut, and this missing."""
     totals = report.newest.measures[0].running_totals
-    return with_totals(
-        report, tuple(replace(total, cut=cut, cut_error=cut_error) for total in totals)
-    )
+    return with_totals(report, tuple(replace(total, added=added, cut=cut) for total in totals))
 
 
 def test_personal_budgets_in_plain_words() -> None:
@@ -132,51 +130,49 @@ def test_personal_budgets_in_plain_words() -> None:
         "Every person has one budget for the whole campaign. It is about as large as 11 "
         "conversions with one publisher on one day. What goes beyond is cut. So far that is about "
     )
-    assert "The upper ends of the intervals include it" in text()
+    assert "The estimates include it" in text()
     assert "noise only" not in text()
     assert "about as large as 1 conversion with" in text(allowances=(1.04,))
-    assert "as 0.52 to 1,300 conversions with one publisher on one day, depending on the day." in (
-        text(allowances=(0.5236, 1340.0))
-    )
-    # A range that cannot be seen after rounding is none.
-    assert "as 11 conversions with one publisher in one hour. What" in (
-        text(allowances=(11.1, 11.3), slot="1h")
+    # The newest one holds for the past too.
+    assert "as 1,300 conversions with one publisher in one hour. What" in (
+        text(allowances=(1340.0, 0.5236), slot="1h")
     )
     assert "with one publisher in one month. What" in text(slot="1mo")
     assert "11 conversions of 250.00 each with" in text(metric="value", value_cap=250.0)
 
 
 @pytest.mark.parametrize(
-    ("cut", "error", "words"),
+    ("added", "cut", "words"),
     [
-        (120.0, 30.0, "is about 120 conversions in all, give or take 30 (one standard error). "),
-        (
-            12.4,
-            30.0,
-            "is about 12 conversions in all, give or take 30 (one standard error), which cannot be "
-            "told from nothing. ",
-        ),
-        (1.0, 1.2, "is about 1 conversion in all, give or take 1 (one standard error), which "),
-        (0.0, 30.0, "seems to be nothing, give or take 30 conversions (one standard error). "),
-        (0.4, 1.2, "seems to be nothing, give or take 1 conversion (one standard error). "),
+        (120.0, 30.0, ("is about 120 conversions, counted", "leave room for 30 conversions more.")),
+        (12.4, 1.0, ("is about 12 conversions, counted", "leave room for 1 conversion more.")),
+        (0.4, 30.0, ("none of that can be told", "leave room for 30 conversions more.")),
     ],
 )
-def test_what_was_cut_in_plain_words(cut: float, error: float, words: str) -> None:
+def test_what_was_cut_in_plain_words(added: float, cut: float, words: tuple[str, str]) -> None:
     report = MadeUp(released=2, mechanism="personal-budget").report()
-    assert f"So far that {words}" in wording.bounds(_with_cut(report, cut, error))
+    text = wording.bounds(_with_cut(report, added, cut))
+    assert all(each in text for each in words)
+    assert "leave room" not in wording.bounds(_with_cut(report, added, 0.0))
 
 
 def test_what_was_cut_in_money() -> None:
     made = MadeUp(released=2, mechanism="personal-budget", metric="value", value_cap=250.0)
-    fine, coarse = (_with_cut(made.report(), 1250.5, error) for error in (9.5, 400.0))
-    assert "is about 1,250.50 of value in all, give or take 9.50 (" in wording.bounds(fine)
-    assert "is about 1,250 of value in all, give or take 400 (" in wording.bounds(coarse)
+    text = wording.bounds(_with_cut(made.report(), 1250.5, 400.0))
+    assert "is about 1,250 of value, counted" in text
+    assert "leave room for 400 of value more." in text
 
 
-def test_what_was_cut_may_be_unknown() -> None:
-    report = MadeUp(released=2, mechanism="personal-budget").report()
-    text = wording.bounds(_with_cut(report, 0.0, 0.0))
-    assert text.endswith("How much that is cannot be told yet, and no interval includes it.")
+def test_poor_estimates_are_told() -> None:
+    usual = MadeUp(mechanism="personal-budget", most_cut=0.0).report()
+    assert wording.warning(usual) == ""
+    few_do_much = MadeUp(mechanism="personal-budget", most_cut=0.9).report()
+    assert "a few people do much of this. About " in wording.warning(few_do_much)
+    assert wording.warning(few_do_much) in wording.summary(few_do_much)
+    few_people = MadeUp(volume=12, scale=6, released=4).report()
+    assert not few_people.standings.everything.noisy
+    assert "for so few people the noise is large" in wording.warning(few_people)
+    assert wording.warning(MadeUp(volume=0, released=4).report()) == ""
 
 
 def test_the_summary_of_personal_budgets_gives_the_interval() -> None:

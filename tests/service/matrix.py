@@ -111,17 +111,22 @@ TABLE = {
     ("PUT", "/v1/campaigns/{campaign}/spend"): Call(
         {"operator": 200, "advertiser": 200}, lambda: '{"rows": []}', of_campaign=True
     ),
+    ("GET", "/v1/campaigns/{campaign}/assignment"): Call(
+        {"operator": 200, "advertiser": 200}, of_campaign=True
+    ),
     ("GET", "/v1/campaigns/{campaign}/verification"): Call(OPERATOR, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/releases"): Call(READERS, of_campaign=True),
     ("POST", "/v1/campaigns/{campaign}/releases"): Call(OPERATOR, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/releases/{slot}"): Call(READERS, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/report"): Call(READERS, of_campaign=True),
+    ("GET", "/v1/campaigns/{campaign}/statement"): Call(READERS, of_campaign=True),
     ("GET", "/v1/campaigns/{campaign}/stream"): Call(READERS, of_campaign=True),
     ("GET", "/v1/whoami"): Call(EVERYBODY),
     ("GET", "/v1/keys"): Call(OPERATOR),
     ("POST", "/v1/keys"): Call({"operator": 201}, new_key),
     ("DELETE", "/v1/keys/{key_id}"): Call({"operator": 204}),
     ("GET", "/v1/operations"): Call(OPERATOR),
+    ("GET", "/signing-key"): Call({}, is_open=True),
     ("GET", "/healthz"): Call({}, is_open=True),
     ("GET", "/readyz"): Call({}, is_open=True),
     ("GET", "/metrics"): Call({}, is_open=True),

@@ -57,7 +57,7 @@ _WATCHED = (-1, 1, 4, 5, 6, 9, 10)
 _BY_CHANCE = re.compile(
     rb'"request_id":"[^"]*"|"key_id":"[^"]*"|'
     rb'adsbpc_requests_total{method="GET",route="/v1/campaigns/{campaign}/stream".*|'
-    rb'"(?:hash|commitment|seal)":"[^"]*"'
+    rb'"(?:hash|ledger_hash|sha256|commitment|seal|made_at)":\s*"[^"]*"'
 )
 
 Seen = dict[str, tuple[int, bytes]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,13 @@ def running(settings: Settings, clock: Clock | None = None) -> Iterator[Running]
                 client.close()
 
 
+def with_signing_key(directory: Path) -> dict[str, str]:
+    """A new key in a file, and the section of the settings that names it."""
+    options = ("-algorithm", "ed25519", "-out", "signing.pem")
+    subprocess.run(["openssl", "genpkey", *options], cwd=directory, capture_output=True, check=True)
+    return {"signing_key": "signing.pem"}
+
+
 def content(**campaign: Any) -> dict[str, Any]:
     """A campaign of three days, for the API."""
     return {
@@ -100,4 +108,17 @@ def content(**campaign: Any) -> dict[str, Any]:
             "mechanism": "adsbpc",
             "adsbpc": {"bounds": "fixed", "bound": 2},
         },
+    }
+
+
+def trial(**campaign: Any) -> dict[str, Any]:
+    """The same with a control, and with so much budget that noise hides nothing."""
+    return {
+        **content(**campaign),
+        "privacy": {"rho": 1e6, "mechanism": "personal-budget"},
+        "measure": [
+            {"name": "attributed", "share": 0.5},
+            {"name": "buyers", "metric": "converters", "by": ["arm"], "share": 0.5},
+        ],
+        "lift": {"shares": {"treatment": 0.5, "control": 0.5}},
     }

@@ -222,10 +222,13 @@ def test_reports_in_every_format(server: Running, operator: Client, clock: SetCl
     assert report["budget"]["campaign"]["spent"] > 0
     wide = operator.report(campaign, "csv", level=0.99)
     assert wide != operator.report(campaign, "csv", level=0.5)
+    (cell, *_) = json.loads(operator.report(campaign, band=True))["cells"]
+    assert cell["band_low"] < cell["low"] < cell["high"] < cell["band_high"]
+    assert "band_low" not in report["cells"][0]
     page = send(server, "GET", f"{path}?format=html")
     assert page.headers["content-type"].startswith("text/html")
     assert page.headers["content-security-policy"] == "frame-ancestors 'none'"
-    for query in ("format=xlsx", "level=1", "level=nan", "adjusted=perhaps"):
+    for query in ("format=xlsx", "level=1", "level=nan", "adjusted=perhaps", "band=maybe"):
         assert_problem(send(server, "GET", f"{path}?{query}"), 422)
 
 

@@ -29,18 +29,21 @@ from tests.service.matrix import (
     pages,
     users_on_disk,
 )
-from tests.service.running import content, running, settings_in
+from tests.service.running import running, settings_in, trial, with_signing_key
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     clock = SetClock(DAY)
-    settings = settings_in(tmp_path_factory.mktemp("isolation"), scheduler={"enabled": False})
+    directory = tmp_path_factory.mktemp("isolation")
+    settings = settings_in(
+        directory, scheduler={"enabled": False}, statements=with_signing_key(directory)
+    )
     with running(settings, clock) as server:
         operator = server.client("operator")
         campaigns = {}
         for tenant in TENANTS:
-            spec = content(name=f"of {tenant}", scope=tenant, advertiser=tenant, slots=1)
+            spec = trial(name=f"of {tenant}", scope=tenant, advertiser=tenant, slots=1)
             campaigns[tenant] = operator.create_campaign(spec)["id"]
         server.client("publisher", "P-1").push_impressions([impression("u1")])
         server.client("advertiser", "Ad-1").push_conversions([conversion("u1")])

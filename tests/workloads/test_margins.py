@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsbpc.workloads import Margins
+from adsbpc.workloads import Margins, UnlikeSums
 
 
 def columns_of(margins: Margins) -> np.ndarray:
@@ -99,3 +99,36 @@ def test_publishers_by_country() -> None:
     alone = Margins((50, 20), (0, 0, 1))
     assert sqrt(alone.view_variance(1)) == pytest.approx(4.47, abs=0.01)
     assert sqrt(alone.view_variance(0)) == pytest.approx(31.6, abs=0.05)
+
+
+@given(shapes, st.integers(0, 1_000))
+def test_columns_that_are_not_alike_are_dense_weighted_least_squares(
+    shape: tuple[tuple[int, ...], tuple[int, ...]], seed: int
+) -> None:
+    margins, rng = Margins(*shape), np.random.default_rng(seed)
+    # Whether a view has columns matters, and how precise each of them is.
+    columns = columns_of(Margins(shape[0], tuple(min(weight, 1) for weight in shape[1])))
+    noisy, spread = rng.normal(0, 100, (2, len(columns))), rng.uniform(0.1, 9, (2, len(columns)))
+    found, variances = UnlikeSums(*shape).solve(noisy, spread)
+    for row, own, cells, *of_views in zip(noisy, spread, found, *variances, strict=True):
+        inverse = np.linalg.inv(columns.T @ np.diag(1 / own) @ columns)
+        np.testing.assert_allclose(cells, inverse @ columns.T @ (row / own), atol=1e-8)
+        for depth, of_view in enumerate(of_views):
+            sums = sums_of(margins, list(range(depth)))
+            expected = np.diag(sums @ inverse @ sums.T)
+            np.testing.assert_allclose(of_view, expected, rtol=1e-9, atol=1e-12)
+
+
+@given(shapes, st.integers(0, 1_000))
+def test_columns_that_are_alike_are_no_other_case(
+    shape: tuple[tuple[int, ...], tuple[int, ...]], seed: int
+) -> None:
+    margins = Margins(*shape)
+    weights = np.concatenate(
+        [np.full(n, w) for n, w in zip(margins.sizes, shape[1], strict=True) if w]
+    )
+    noisy = np.random.default_rng(seed).normal(0, 100, (1, len(weights)))
+    found, variances = UnlikeSums(*shape).solve(noisy / weights, 1 / weights[None, :] ** 2.0)
+    np.testing.assert_allclose(found, margins.estimates(noisy), atol=1e-8)
+    for depth, of_view in enumerate(variances):
+        np.testing.assert_allclose(of_view, margins.view_variance(depth), rtol=1e-9)

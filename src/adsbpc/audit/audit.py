@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from adsbpc.audit import ledger_claims, noise_claims
+from adsbpc.audit import ledger_claims, multiplier_claims, noise_claims
 from adsbpc.audit.answer_claims import answers
 from adsbpc.audit.book_claims import BookAudit, Told
 from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
@@ -106,7 +106,7 @@ def _personal_budgets(
     if record.campaign in record.erased:
         return [
             noise_claims.scale_of_rows(record, plan),
-            noise_claims.multipliers(record, plan),
+            multiplier_claims.multipliers(record, plan),
             claim("limits of this audit", "whether there are books to check people by", _erased),
         ]
     engine = open_engine("duckdb", engine_options)
@@ -117,7 +117,7 @@ def _personal_budgets(
         engine.close()
     return [
         noise_claims.scale_of_rows(record, plan),
-        noise_claims.multipliers(record, plan),
+        multiplier_claims.multipliers(record, plan),
         *found,
         noise_claims.noise(record, plan),
         noise_claims.histograms(record, plan, books.newcomers),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,24 +13,29 @@ from adsbpc.audit.cost import costs_by_slot
 from adsbpc.audit.promised_plan import PromisedPlan
 from adsbpc.audit.record import Record
 from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, PeopleRange, Recount
+from adsbpc.audit.slot_sums import SlotAudit, counted_once, in_two_arms
+from adsbpc.audit.stretch_costs import StretchCosts
+from adsbpc.audit.stretches import ReleasedRow, Stretch, released_rows, stretches_of
 from adsbpc.engines import Engine
 
 # Called with how many steps are done, and how many there are as far as is known.
 Told = Callable[[int, int], None]
 Judged = dict[str, str | BrokenClaimError]
 
-CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS, ONCE = (
+CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS, ONCE, ARMS = (
     "cells", "kept totals", "names", "people in the books", "costs of people", "plain recount",
-    "accounts", "people counted once",
+    "accounts", "people counted once", "one arm each",
 )  # fmt: skip
 _CHECKED = {
     CELLS: "every row: its slot, publisher and multiplier, at most what was asked, none below 0",
     TOTALS: "sums of the rows by slot and publisher against the secret totals",
     NAMES: "every user id has one number, every number one user id, over all slots",
-    PEOPLE: "every row stands there once, and belongs to a named person with one account",
+    PEOPLE: "every row stands there once, belongs to a named person with one account, and is let "
+    "in again for what was asked",
     COSTS: "everybody's cost from all rows and the strategy, after every slot, against the limit",
     PLAIN: "the same for some people, in plain Python from the rows of the strategy",
     ACCOUNTS: "what accounts, and charges for what was cut, say against those costs",
+    ARMS: "nobody has rows in two arms of the trial, over all slots",
     ONCE: "every row is one person, no sum has anybody on two slots, or without the sums above it",
 }
 
@@ -44,7 +49,7 @@ class BookAudit:
     ) -> None:
         self.newcomers: list[int] | None = None
         self._record, self._plan, self._engine = record, plan, engine
-        self._files = BookFiles(record, folder)
+        self._files = BookFiles(record, folder, engine)
         self._told, self._done, self._steps = told, 0, 2 * len(record.slots)
 
     def claims(self) -> list[Claim]:
@@ -54,6 +59,11 @@ class BookAudit:
             claim(NAMES, _CHECKED[NAMES], self._names),
             *claims(_of(PEOPLE, COSTS, PLAIN, ACCOUNTS), self._everybody),
             *([claim(ONCE, _CHECKED[ONCE], self._once)] if self._plan.columns.once else []),
+            *(
+                [claim(ARMS, _CHECKED[ARMS], self._arms)]
+                if self._plan.arms_list is not None
+                else []
+            ),
         ]
 
     def _advance(self) -> None:
@@ -61,39 +71,54 @@ class BookAudit:
         self._told(self._done, self._steps)
 
     @cached_property
+    def _rows(self) -> list[ReleasedRow]:
+        return released_rows(self._record, self._plan)
+
+    @cached_property
+    def _stretches(self) -> list[Stretch]:
+        return stretches_of(self._rows, self._plan.rows)
+
+    @cached_property
     def _recount(self) -> Recount:
         """If the files cannot be opened, every claim that needs them says why."""
-        books = self._files.open(self._engine)
-        plan = self._plan
-        return Recount(self._engine, books, plan.rows, plan.columns, plan.limits(self._record))
+        names, users = self._files.names(self._files.all_slots), self._files.users()
+        plan, limits = self._plan, self._plan.limits(self._record)
+        stretches = [
+            StretchCosts(self._engine, each, self._files.rows(each.slots), plan.columns, limits)
+            for each in self._stretches
+        ]
+        return Recount(self._engine, names, users, stretches, limits[-1], len(plan.rows))
 
     def _slots(self) -> Judged:
-        recount, faults, differing, rows, newcomers = self._recount, [], [], 0, []
-        for number, slot in enumerate(self._record.in_order(), start=1):
+        faults, differing, rows, newcomers = [], [], 0, []
+        columns, all_slots = self._plan.columns, self._files.all_slots
+        for number, row in zip(all_slots, self._rows, strict=True):
             with self._engine.scratch():
-                books = self._files.open_slot(self._engine, number)
-                sums = recount.slot_sums(books, number, *slot.multipliers)
+                books = self._files.rows([number])
+                sums = SlotAudit(self._engine, books, row, columns, self._plan.cuts).sums()
+                ((new,),) = self._engine.rows(
+                    "newcomers", f"SELECT count(*) FROM {self._files.names([number])}"
+                )
             faults += [f"slot {number}: {rows:,} rows {what}" for what, rows in sums.faults.items()]
-            for place, (found, told) in enumerate(zip(sums.moved, slot.moved(), strict=True)):
-                if found != told:
-                    differing.append(
-                        f"slot {number}, place {place}: rows add up to {found}, and the total in "
-                        f"the ledger means {told}"
-                    )
+            for slot, found, told in zip(row.slots, sums.moved, row.moved(), strict=True):
+                differing += [
+                    f"slot {slot}, place {place}, as slot {number} has it: rows add up to {one}, "
+                    f"and the total in the ledger means {other}"
+                    for place, (one, other) in enumerate(zip(found, told, strict=True))
+                    if one != other
+                ]
             rows += sums.rows
-            newcomers.append(sums.newcomers)
+            newcomers.append(new)
             self._advance()
         self.newcomers = newcomers
+        totals = sum(len(row.slots) for row in self._rows) * (columns.cells + self._plan.cuts)
         return {
             CELLS: _judged(faults, f"{rows:,} rows of {len(newcomers):,} slots"),
-            TOTALS: _judged(
-                differing,
-                f"{len(newcomers) * (self._plan.columns.cells + 1):,} sums, what was cut included",
-            ),
+            TOTALS: _judged(differing, f"{totals:,} sums, what was cut included"),
         }
 
     def _names(self) -> str:
-        names = self._recount.books.names
+        names = self._recount.names
         ((rows, ids, numbers, empty),) = self._engine.rows(
             "names",
             "SELECT count(*), count(DISTINCT user_id), count(DISTINCT number),"
@@ -106,10 +131,20 @@ class BookAudit:
 
     def _once(self) -> str:
         with self._engine.scratch():
-            rows, faults = self._recount.counted_once()
+            cells = self._files.rows(self._stretches[-1].slots).cells
+            rows, faults = counted_once(self._engine, self._plan.columns, cells)
         problems = [f"{count:,} {what}" for what, count in faults.items() if count]
         require(not problems, listed(problems))
         return f"{rows:,} rows"
+
+    def _arms(self) -> str:
+        arms_list = self._plan.arms_list
+        assert arms_list is not None
+        with self._engine.scratch():
+            cells = self._files.rows(self._stretches[-1].slots).cells
+            people, several = in_two_arms(self._engine, self._plan.columns, arms_list, cells)
+        require(not several, f"{several:,} people have rows in two arms")
+        return f"{people:,} people"
 
     def _everybody(self) -> Judged:
         recount, rows = self._recount, self._plan.rows
@@ -120,11 +155,11 @@ class BookAudit:
             with self._engine.scratch():
                 parts.append(recount.part(first, end))
                 for moves, costs in recount.chosen():
-                    found = costs_by_slot(rows, moves, self._plan.columns.count)
+                    found = costs_by_slot(rows, self._stretches, moves, self._plan.columns.count)
                     plain.people += 1
                     plain.differing += found != costs
                     plain.above += any(
-                        kept + cut > limits[slot - 1] for slot, (kept, cut) in found.items()
+                        cost > limits[slot - 1][tier] for (tier, slot), cost in found.items()
                     )
             self._advance()
         people, followed = sum(part.people for part in parts), sum(part.followed for part in parts)
@@ -132,15 +167,20 @@ class BookAudit:
             PEOPLE: _judged(_problems_of_people(parts), f"{people:,} people"),
             COSTS: _judged(
                 _problems_of_costs(parts),
-                f"{people:,} people, {followed:,} of them followed "
-                f"through slots; the largest has spent {_share(parts, limits)} of today's limit",
+                f"{people:,} people, {followed:,} of them followed through slots, "
+                f"{len(self._stretches) - 1:,} renewals; the largest has spent "
+                f"{_share(parts, limits[-1])} of today's limit",
             ),
             PLAIN: _judged(
                 plain.problems(),
                 f"{plain.people:,} people, alike to the last unit: {LARGEST} of the largest and "
                 f"{AT_RANDOM} at random, if there are so many, of every {ROWS_OF_A_PART:,} rows",
             ),
-            ACCOUNTS: _judged(_problems_of_accounts(parts), f"{people:,} accounts, exactly"),
+            ACCOUNTS: _judged(
+                _problems_of_accounts(parts),
+                f"{people:,} accounts, exactly"
+                + ("" if len(self._stretches) == 1 else ", but for what renewals have rounded up"),
+            ),
         }
 
 
@@ -169,8 +209,8 @@ def _judged(problems: list[str], figures: str) -> str | BrokenClaimError:
     return BrokenClaimError(listed(problems)) if problems else figures
 
 
-def _share(parts: list[PeopleRange], limits: list[int]) -> str:
-    return f"{100 * max(part.largest for part in parts) / limits[-1]:.4g}%"
+def _share(parts: list[PeopleRange], limits: Sequence[int]) -> str:
+    return f"{100 * max(part.largest for part in parts) / sum(limits):.4g}%"
 
 
 def _count(parts: list[PeopleRange], fault: str) -> int:
@@ -183,6 +223,7 @@ def _problems_of_people(parts: list[PeopleRange]) -> list[str]:
         "numbers without one name": _count(parts, "nameless"),
         "numbers without any row": _count(parts, "without rows"),
         "numbers without one account": _count(parts, "without account"),
+        "rows let in again for something else than was asked": _count(parts, "other past"),
     }
     return [f"{count:,} {what}" for what, count in counted.items() if count]
 
@@ -191,10 +232,11 @@ def _problems_of_costs(parts: list[PeopleRange]) -> list[str]:
     count = _count(parts, "above")
     if not count:
         return []
-    number, slot, cost, limit = _example(parts, "above")
+    number, tier, slot, cost, limit = _example(parts, "above")
+    where = "what was let in" if tier == 0 else "what was counted of the cut"
     return [
-        f"{count:,} times somebody is above the limit, first number {number} after slot {slot}: "
-        f"cost {cost}, limit {limit}"
+        f"{count:,} times somebody is above the limit, first number {number} after slot {slot}, "
+        f"with {where}: cost {cost}, limit {limit}"
     ]
 
 

@@ -1,15 +1,18 @@
 """The files of the books: where the ledger says they are, whether they are what was written, and
 views over their rows.
 
-A slot has four. names: user_id, number, for people who are new. cells: slot, cell (number times
-4096 plus the publisher's place), asked, moved. cut: slot, number, moved, charge. users: number,
-spent, of everybody so far. Charges and what is spent stand in two halves, high times 2^53 plus low.
+A slot has five. names: user_id, number, for people who are new. cells: slot, cell (number times
+4096 plus the publisher's place), asked, moved. cut and rest: slot, number, moved, charge, of the
+two columns that count what was cut. users: number, fixed, spent, of everybody so far. Charges and
+what is spent stand in two halves, high times 2^53 plus low. A slot that renews the past has rows of
+all slots so far, and in cut and rest, at slot 0, what released rows have cost, and at slot -1 what
+coming ones will. Books of format 1 have no rest, and nothing is fixed in them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import file_digest
@@ -21,93 +24,132 @@ from adsbpc.audit.record import Record
 from adsbpc.engines import ColumnKind, Engine, Relation
 from adsbpc.errors import SourceError
 
-NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
+NAMES, CELLS, CUT, REST, USERS = (
+    "names.parquet", "cells.parquet", "cut.parquet", "rest.parquet", "users.parquet",
+)  # fmt: skip
 _COLUMNS = {
     NAMES: ("user_id", "number"),
     CELLS: ("slot", "cell", "asked", "moved"),
     CUT: ("slot", "number", "moved", "charge_high", "charge_low"),
-    USERS: ("number", "spent_high", "spent_low"),
+    REST: ("slot", "number", "moved", "charge_high", "charge_low"),
+    USERS: ("number", "fixed_high", "fixed_low", "spent_high", "spent_low"),
 }
+_OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
+_NEWEST_FORMAT = 2
 
 Told = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class BookRows:
-    """What the files of some slots hold; `users` are everybody's accounts after the newest."""
+    """What the files of some slots hold of the people in them: what was let in, and what each
+    column after the cells has counted."""
 
-    names: Relation
     cells: Relation
-    cut: Relation
-    users: Relation | None = None
+    cuts: tuple[Relation, Relation]
 
 
 class BookFiles:
     """The folders of the released slots that count. Accounts are those of the newest: later ones
     replace them."""
 
-    def __init__(self, record: Record, folder: Path) -> None:
-        self._record, self._folder = record, folder
+    def __init__(self, record: Record, folder: Path, engine: Engine) -> None:
+        self._record, self._folder, self._engine = record, folder, engine
 
     @cached_property
-    def _steps(self) -> list[dict[str, Any]]:
-        return [slot.step for slot in self._record.in_order()]
+    def _books(self) -> list[dict[str, Any]]:
+        found = [slot.step.get("books") for slot in self._record.in_order()]
+        for slot, books in enumerate(found, start=1):
+            require(isinstance(books, dict), f"the ledger names no books for slot {slot}")
+            assert books is not None
+            known = books.get("format", 1)
+            require(
+                type(known) is int and 1 <= known <= _NEWEST_FORMAT,
+                f"the books of slot {slot} have format {known!r}, and this adsbpc knows 1 to "
+                f"{_NEWEST_FORMAT}",
+            )
+        return [books for books in found if books is not None]
+
+    def _is_old(self, slot: int) -> bool:
+        return bool(self._books[slot - 1].get("format", 1) == 1)
 
     def path(self, slot: int, file: str) -> Path:
-        books = self._steps[slot - 1].get("books")
-        require(isinstance(books, dict), f"the ledger names no books for slot {slot}")
-        attempt = str(books["attempt"]) if books else ""
+        attempt = str(self._books[slot - 1]["attempt"])
         require(bool(_ATTEMPT.fullmatch(attempt)), f"the books of slot {slot} are {attempt!r}")
         return self._folder / f"slot={slot:04d}" / attempt / file
 
-    def needed(self, file: str) -> list[Path]:
-        """In the order of slots."""
-        last = len(self._steps)
-        return [self.path(slot, file) for slot in range(last if file == USERS else 1, last + 1)]
+    def _files(self, slot: int) -> list[str]:
+        """Those that count."""
+        files = [NAMES, CELLS, CUT]
+        if not self._is_old(slot):
+            files.append(REST)
+        return [*files, USERS] if slot == len(self._books) else files
 
     def hashes(self, told: Told) -> Claim:
         """Every file that counts is there, and is what the ledger names."""
-        last = len(self._record.slots)
 
         def check() -> str:
-            size = 0
-            for slot, step in enumerate(self._steps, start=1):
-                for file in _COLUMNS if slot == last else (NAMES, CELLS, CUT):
+            size = count = 0
+            for slot, books in enumerate(self._books, start=1):
+                for file in self._files(slot):
                     path = self.path(slot, file)
                     with path.open("rb") as content:
                         found = file_digest(content, "sha256").hexdigest()
-                    require(
-                        found == step["books"]["files"][file][1], f"{path} is not what was written"
-                    )
+                    require(found == books["files"][file][1], f"{path} is not what was written")
                     size += path.stat().st_size
+                    count += 1
                 told()
-            return f"{size:,} bytes"
+            return f"{count:,} files, {size:,} bytes"
 
-        checked = f"{3 * last + 1:,} files of {last:,} slots against the hashes in the ledger"
+        checked = f"the files of {len(self._record.slots):,} slots against the hashes in the ledger"
         return claim("book files", checked, check)
 
-    def open(self, engine: Engine) -> BookRows:
-        """Rows of all files, with these columns and no others."""
-        opened = []
-        for file in (NAMES, CELLS, CUT, USERS):
-            paths = [str(path) for path in self.needed(file)]
-            self._check_columns(engine, file, paths)
-            opened.append(_opened(engine, file, paths))
-        return BookRows(*opened)
+    @cached_property
+    def all_slots(self) -> range:
+        """Once every file that counts was looked at: it has these columns, and no others are
+        read."""
+        for file in _COLUMNS:
+            slots = [s for s in range(1, len(self._books) + 1) if file in self._files(s)]
+            self._check_columns(file, [str(self.path(slot, file)) for slot in slots])
+        return range(1, len(self._books) + 1)
 
-    def open_slot(self, engine: Engine, slot: int) -> BookRows:
-        """Rows of the files of one slot."""
-        files = (NAMES, CELLS, CUT)
-        return BookRows(*(_opened(engine, file, [str(self.path(slot, file))]) for file in files))
+    def names(self, slots: Iterable[int]) -> Relation:
+        return self._opened(NAMES, slots)
 
-    def _check_columns(self, engine: Engine, file: str, paths: list[str]) -> None:
+    def users(self) -> Relation:
+        """Everybody's accounts after the newest slot."""
+        newest = len(self._books)
+        opened = self._opened(USERS, [newest])
+        fixed = "wide(0)" if self._is_old(newest) else "wide_of(fixed_high, fixed_low)"
+        return Relation.of(
+            f"SELECT number, {fixed} AS fixed, wide_of(spent_high, spent_low) AS spent"
+            f" FROM {opened}"
+        )
+
+    def rows(self, slots: Iterable[int]) -> BookRows:
+        """Rows of the files of some slots."""
+        new = [slot for slot in slots if not self._is_old(slot)]
+        cut = self._opened(CUT, slots)
+        rest = self._opened(REST, new) if new else Relation.of(f"SELECT * FROM {cut} WHERE 1 = 0")
+        return BookRows(self._opened(CELLS, slots), (cut, rest))
+
+    def _opened(self, file: str, slots: Iterable[int]) -> Relation:
+        paths = [str(self.path(slot, file)) for slot in slots]
+        name = file.removesuffix(".parquet")
+        return self._engine.read_files(name, "parquet", paths, None, self._columns(file))
+
+    def _columns(self, file: str) -> tuple[str, ...]:
+        is_old = file == USERS and self._is_old(len(self._books))
+        return _OLD_USERS if is_old else _COLUMNS[file]
+
+    def _check_columns(self, file: str, paths: list[str]) -> None:
         try:
-            schemas = engine.describe_files("parquet", paths, None)
+            schemas = self._engine.describe_files("parquet", paths, None)
         except SourceError as error:
             raise BrokenClaimError(f"{error.where}: found {error.found}") from None
         for schema in schemas:
-            for name in _COLUMNS[file]:
+            for name in self._columns(file):
                 column = schema.columns.get(name)
                 require(column is not None, f"{schema.where}: has no column {name!r}")
                 assert column is not None
@@ -116,7 +158,3 @@ class BookFiles:
                     column.kind is kind,
                     f"{schema.where}: column {name!r} is {column.declared}, expected {kind.value}",
                 )
-
-
-def _opened(engine: Engine, file: str, paths: list[str]) -> Relation:
-    return engine.read_files(file.removesuffix(".parquet"), "parquet", paths, None, _COLUMNS[file])

@@ -140,7 +140,7 @@ def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: Pr
 
 def releases(record: Record, plan: PromisedPlan) -> Claim:
     def check() -> str:
-        columns = plan.columns.count + (1 if plan.is_personal else 0)
+        columns = plan.columns.count + (plan.cuts if plan.is_personal else 0)
         for number, slot in enumerate(record.in_order(), start=1):
             found = slot.release
             require(bool(found), f"slot {number} was charged, and has no release")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import isqrt, log, pi, sqrt
+from math import log, pi, sqrt
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
 from adsbpc.audit.promised_plan import (
@@ -13,16 +13,14 @@ from adsbpc.audit.promised_plan import (
     FIT,
     FIT_NORM,
     HISTOGRAM,
-    KEPT_SHARE,
     LIMIT,
     MEASUREMENT,
-    ONE,
     PICO,
     PromisedPlan,
 )
 from adsbpc.audit.record import Record
+from adsbpc.audit.stretches import released_rows
 
-LARGEST_MULTIPLIER = 2**20
 # How often noise that is as it should be fails a claim, at most.
 FALSE_ALARM = 1e-9
 
@@ -98,31 +96,6 @@ def _cost(squared: int, scale: float) -> Fraction:
     return Fraction(squared) / (2 * Fraction(scale) ** 2)
 
 
-def multipliers(record: Record, plan: PromisedPlan) -> Claim:
-    """Multipliers follow from what is public: an allowance of a conversions means the multiplier m
-    under which a person with a norm of a costs the budget, m a 2^10 720720 = sqrt(19/20 2^88), or
-    less by the root of what one unit moves in all views."""
-
-    def check() -> str:
-        whole = sqrt(LIMIT * KEPT_SHARE / plan.columns.squared(1, substitution=False))
-        seen = set()
-        for number, slot in enumerate(record.in_order(), start=1):
-            allowance = float(slot.release["allowance"])
-            public = round(whole / (allowance * ONE * CONVERSION))
-            # What was cut has one column, and no weight.
-            alone = isqrt(public**2 * plan.columns.squared(1, substitution=False))
-            meant = (public, max(1, min(alone, LARGEST_MULTIPLIER) // plan.cut_ratio))
-            require(
-                slot.multipliers == meant,
-                f"slot {number} used {slot.multipliers}, of which the second is for what was cut; "
-                f"the public allowance of {allowance:.6g} means {meant}",
-            )
-            seen.add(public)
-        return f"from {min(seen)} to {max(seen)}"
-
-    return claim("multipliers", f"{len(record.slots):,} slots against public allowances", check)
-
-
 def histograms(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | None) -> Claim:
     """A histogram has everybody so far in one bin, so it adds up to their number, but for the noise
     that its charge pays for. `newcomers` counts the people in the books by slot."""
@@ -151,22 +124,23 @@ def histograms(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | No
 
 
 def noise(record: Record, plan: PromisedPlan) -> Claim:
-    """What was published is, row by row, the exact sums and noise of the scale."""
+    """What was published is, row by row, the exact sums of what the row holds, and noise of the
+    scale."""
 
     def check() -> str:
-        slots = record.in_order()
-        moves = [slot.moved() for slot in slots]
-        summed = [[*plan.columns.of(cells), cut] for *cells, cut in moves]
-        columns = list(zip(*summed, strict=True))
-        found = []
-        for number, slot in enumerate(slots, start=1):
-            row = plan.rows[number - 1]
-            for value, moved in zip(slot.release["values"], columns, strict=True):
-                exact = sum(entry * move for entry, move in zip(row, moved, strict=False))
+        found, held, cells = [], list[list[int]](), plan.columns.cells
+        for slot, row in zip(record.in_order(), released_rows(record, plan), strict=True):
+            in_columns = [
+                [*plan.columns.of(moved[:cells]), *moved[cells:]] for moved in row.moved()
+            ]
+            held = in_columns if row.is_renewal else held + in_columns
+            entries, values = plan.rows[row.slot - 1], slot.release["values"]
+            for value, moved in zip(values, zip(*held, strict=True), strict=True):
+                exact = sum(entry * move for entry, move in zip(entries, moved, strict=True))
                 found.append((value - exact) / slot.release["scale"])
         return _fits(found, even_if_small=False)
 
-    rows = f"{len(record.slots):,} rows of {plan.columns.count + 1:,} values"
+    rows = f"{len(record.slots):,} rows of {plan.columns.count + plan.cuts:,} values"
     return claim("noise", f"{rows} less the exact sums, by the scale", check)
 
 

@@ -6,9 +6,9 @@ Nothing here is taken from the code that releases: where that changes a number, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Any
 
 from adsbpc.audit.claims import require
@@ -24,8 +24,14 @@ CONVERSION = 720_720
 LIMIT = 2**88
 # The entry that stands for 1 in a strategy.
 ONE = 2**10
-# Of every budget, the part for what is let in; the rest is for counting what was cut.
-KEPT_SHARE = Fraction(19, 20)
+# Of every budget, the part for what is let in; the rest is for counting what was cut. In campaigns
+# by slots it is one column that counts. Those by rows have two from so many cells on, the second of
+# which may spend so much, or less as the root of cells says, in ten-thousandths.
+_KEPT_BY_SLOTS = Fraction(19, 20)
+_FIRST_BY_ROWS, _SECOND_BY_ROWS, _SECOND_PER_ROOT = Fraction(2, 100), Fraction(5, 100), 0.22
+_SECOND_FROM = 5
+# Up to so many columns, sums of several views have cells of their own in campaigns by rows.
+_MOST_APART = 4096
 # The norm of one person's counts in a fit of the attribution model.
 FIT_NORM = 2**20
 # The only source of noise that hides anybody.
@@ -47,7 +53,7 @@ class PromisedPlan:
     `lists` are the public ones by dimension, each with the place for all others; `columns` what is
     published of their cells; `worth` is that of one conversion in the metric; `budgets` is what
     each slot may be charged for measurement, in pico-rho; `rows` is the strategy B of personal
-    budgets."""
+    budgets, and `by_rows` says that its rows may hold the past as it was let in again."""
 
     campaign_rho: Fraction
     rho: Fraction
@@ -60,6 +66,15 @@ class PromisedPlan:
     fit_rho: Fraction
     budgets: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
+    by_rows: bool
+    # Whether everybody is in one arm, once: then nothing needs to be found out by histograms, and
+    # nobody can be cut.
+    one_figure_each: bool = False
+    # Which of the lists has arms of a trial, if any.
+    arms_list: int | None = None
+    # Whether AdsBPC adds what its bounds cut, and whether contributions may be no whole numbers.
+    adds_cut: bool = False
+    is_value: bool = False
 
     @property
     def is_personal(self) -> bool:
@@ -79,7 +94,7 @@ class PromisedPlan:
         if self.is_personal:
             section = self.privacy.personal_budget
             share = Fraction(0)
-            if section.allowance is None:
+            if section.allowance is None and not self.one_figure_each:
                 share = Fraction(str(section.histogram_share))
             return parts | {MEASUREMENT: left * (1 - share), HISTOGRAM: left * share}
         chosen = self.privacy.adsbpc
@@ -97,13 +112,36 @@ class PromisedPlan:
         """How much more coarsely what was cut is counted."""
         return min(16, 2 + isqrt(self.columns.cells))
 
-    def limits(self, record: Record) -> list[int]:
-        """What a person may have cost after each released slot: of the limit, the part that the
-        slots so far were charged of what all slots may be."""
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Parts of every budget by tier: for what is let in, and for each column after the cells,
+        which counts what was cut."""
+        if not self.by_rows:
+            return _KEPT_BY_SLOTS, 1 - _KEPT_BY_SLOTS
+        cuts = [_FIRST_BY_ROWS]
+        if self.columns.cells >= _SECOND_FROM:
+            rooted = Fraction(str(round(_SECOND_PER_ROOT / sqrt(self.columns.cells), 4)))
+            cuts.append(min(_SECOND_BY_ROWS, rooted))
+        return 1 - sum(cuts, Fraction(0)), *cuts
+
+    @property
+    def cuts(self) -> int:
+        """How many columns count what was cut."""
+        return len(self.shares) - 1
+
+    def limits(self, record: Record) -> list[tuple[int, ...]]:
+        """What a person may have cost after each released slot, by tier: of the limit, the part
+        that the slots so far were charged of what all slots may be. Tiers are rounded down, so that
+        together they never pass the whole."""
         charged, found = 0, []
         for slot in record.in_order():
             charged += slot.charged(MEASUREMENT)
-            found.append(LIMIT * charged // sum(self.budgets))
+            whole = Fraction(LIMIT * charged, sum(self.budgets))
+            if self.by_rows:
+                found.append(tuple(int(whole * share) for share in self.shares))
+            else:
+                kept = int(int(whole) * self.shares[0])
+                found.append((kept, int(whole) - kept))
         return found
 
 
@@ -156,23 +194,27 @@ def _plan(
     public = {"publisher": promise["campaign"]["publishers"]} | {
         dimension: section["values"] for dimension, section in promise.get("dimensions", {}).items()
     }
+    public |= {"arm": [name for name, _ in promise.get("lift", {}).get("arms", ())]}
+    once, by_rows = measure.get("metric") in _OF_PEOPLE, opening.get("by_rows", False) is True
+    worth = float(measure.get("value_cap") or 1)
     lists = {dimension: (*public[dimension], "other") for dimension in measure["by"]}
     plan = PromisedPlan(
         Fraction(promise["exact"]["rho"]),
         rho,
         record.terms["adjacency"] == "substitute",
         lists,
-        Columns(
-            tuple(map(len, lists.values())),
-            tuple(measure["weights"]),
-            measure.get("metric") in _OF_PEOPLE,
-        ),
-        float(measure.get("value_cap") or 1),
+        _columns(tuple(map(len, lists.values())), tuple(measure["weights"]), once, by_rows),
+        worth**2 if measure.get("metric") == "squared_value" else worth,
         int(promise["campaign"]["slots"]),
         privacy,
         fit_rho,
         tuple(opening["slot_pico_rho"]),
         tuple(tuple(row) for row in opening.get("strategy", ())),
+        by_rows,
+        once and measure["by"] == ["arm"],
+        measure["by"].index("arm") if "arm" in measure["by"] else None,
+        opening.get("adds_cut", False) is True,
+        measure.get("value_cap") is not None,
     )
     entries = [
         *plan.budgets, *plan.columns.weights, *(entry for row in plan.rows for entry in row),
@@ -184,16 +226,9 @@ def _plan(
     return plan
 
 
-def gram(rows: Rows) -> dict[tuple[int, int], int]:
-    """G = B^T B over all rows, those of the future too, by (slot, earlier slot or the same).
-
-    >>> gram([[2], [1, 3]])
-    {(1, 1): 5, (2, 1): 3, (2, 2): 9}
-    """
-    count = len(rows)
-    columns = [[rows[t][s] for t in range(s, count)] for s in range(count)]
-    return {
-        (t + 1, s + 1): sum(a * b for a, b in zip(columns[t], columns[s][t - s :], strict=True))
-        for t in range(count)
-        for s in range(t + 1)
-    }
+def _columns(
+    lengths: tuple[int, ...], weights: tuple[int, ...], once: bool, by_rows: bool
+) -> Columns:
+    found = Columns(lengths, weights, once)
+    several = by_rows and not once and len(found.views) > 1
+    return replace(found, apart=True) if several and found.count <= _MOST_APART else found

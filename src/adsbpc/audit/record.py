@@ -25,7 +25,8 @@ _SEALED = (
 _ANSWERS = ("answers", "slot_totals", "running_totals")
 _OF_MEASURES = {
     "measure", "metric", "dimensions", "weights", "slot", "mechanism", "bound", "allowance",
-    "histogram", "scale", "values", "randomness", "charges", *_ANSWERS,
+    "multipliers", "sizes", "is_renewal", "spread", "histogram", "scale", "values", "randomness",
+    "charges", *_ANSWERS,
 }  # fmt: skip
 _OF_SLOTS = {
     "scope", "campaign", "slot", "starts_at", "ends_at", "attribution", "fit", "fit_charge",
@@ -34,8 +35,8 @@ _OF_SLOTS = {
 _ONLY_OF_OLD = {"estimates"}
 
 # How many dimensions are told apart, the place among the sums, or an old release's publisher, first
-# and last slot, the answer, its standard error.
-Answer = tuple[int, int | str, tuple[int, int] | None, float, float]
+# and last slot, the answer, its standard error, what was added to all cells because it was cut.
+Answer = tuple[int, int | str, tuple[int, int] | None, float, float, float]
 
 
 @dataclass
@@ -54,23 +55,6 @@ class Slot:
 
     def charged(self, part: str) -> int:
         return self.charges.get(part, 0)
-
-    @property
-    def multipliers(self) -> tuple[int, int]:
-        """Of what was let in, and of what was counted of the cut."""
-        found = self.step["multiplier"], self.step["cut_multiplier"]
-        if not all(type(each) is int and each >= 1 for each in found):
-            raise BrokenClaimError(f"multipliers of {found}: expected whole numbers above 0")
-        return found
-
-    def moved(self) -> list[int]:
-        """SECRET: totals of what was let in by cell, and last of what was counted of the cut, times
-        the multipliers: m X."""
-        fine, coarse = self.multipliers
-        *kept, cut = self.step["kept"]
-        if not all(type(each) is int for each in (*kept, cut)):
-            raise BrokenClaimError("kept totals that are no whole numbers")
-        return [*(fine * total for total in kept), coarse * cut]
 
 
 @dataclass
@@ -255,13 +239,14 @@ def _span(given: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _answers(given: Mapping[str, Any]) -> Iterator[Answer]:
+    depth, span, added = len(given["view"]), _span(given), float(given.get("added", 0.0))
     for place, value in enumerate(given["values"]):
-        yield len(given["view"]), place, _span(given), float(value), float(given["standard_error"])
+        yield depth, place, span, float(value), float(given["standard_error"]), added
 
 
 def _old_answer(given: Mapping[str, Any]) -> Answer:
     error = float(given["standard_error"])
-    return 1, given["publisher"], _span(given), float(given["value"]), error
+    return 1, given["publisher"], _span(given), float(given["value"]), error, 0.0
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ LEVEL = 0.95
 REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 # Parts of the total that sums are shown for, besides the average one.
 _PARTS = (0.1, 0.02)
-_OTHERS = 4
+_OTHERS = 8
 _TARGET = re.compile(
     r"(?P<measure>[^/=@]+)/(?P<view>[^/=@]+)(@(?P<part>[0-9.]+)%)?=(?P<within>[0-9.]+)%"
 )

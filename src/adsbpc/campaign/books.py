@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from adsbpc.campaign.release_folder import folder_name
 from adsbpc.contributions import Books
-from adsbpc.contributions.engine_accounts import FILES, NAMES, USERS
+from adsbpc.contributions.account_books import FILES, NAMES, USERS
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.engines import Engine, quote_text
 from adsbpc.errors import EngineError, LedgerError, SourceError
@@ -31,8 +31,8 @@ from adsbpc.model.formats import format_of
 FOLDER = "adsbpc-books"
 # A file that says that the first slot counts, whatever becomes of ledger and releases.
 _RELEASED = "released"
-# Of the four files; earlier versions named none in the ledger, and wrote the same.
-_FORMAT = 1
+# Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
+_FORMAT = 2
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
 # Signs in a path that some engine takes for a pattern.
@@ -91,7 +91,10 @@ class BookFolder:
             new.mkdir(parents=True, mode=0o700)
         except OSError as error:
             raise _not_written(new, error.strerror) from None
-        return Books(earlier, new)
+        own = [step_of(step, self._measure) for step in steps]
+        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
+        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
+        return Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
 
     def check_new(self) -> None:
         """Refuse a campaign that the ledger does not know, and that has books all the same: it was
@@ -165,7 +168,9 @@ class BookFolder:
             if books is None:
                 continue
             folder = self._committed(slot, step)
-            for file in FILES if slot == len(steps) else FILES[:-1]:
+            for file in books["files"]:
+                if file == USERS and slot < len(steps):
+                    continue
                 try:
                     with (folder / file).open("rb") as content:
                         if _hash(content) != books["files"][file][1]:

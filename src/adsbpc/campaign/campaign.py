@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from adsbpc.audit import Findings
     from adsbpc.campaign.overview import Overview
     from adsbpc.campaign.plan import Plan
+    from adsbpc.campaign.power import Power
     from adsbpc.campaign.release import Released, Releases
     from adsbpc.campaign.restore import Restored
     from adsbpc.engines import Engine
     from adsbpc.report import Report
+    from adsbpc.report.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,14 @@ class Campaign:
 
         return plan(with_room(self.spec, self._ledger), bound, expected, targets)
 
+    def power(self, lift: float, rate: float) -> list[Power]:
+        """The chance to see an effect, before any data: `rate` is the part of the control that will
+        convert, and `lift` how much larger it is for the treated, such as 0.1."""
+        from adsbpc.campaign.planning import with_room
+        from adsbpc.campaign.power import power_of
+
+        return power_of(with_room(self.spec, self._ledger), lift, rate)
+
     def release(
         self, slot: int | None = None, through: date | datetime | str | None = None
     ) -> Releases:
@@ -164,8 +174,8 @@ class Campaign:
     ) -> Iterator[Released]:
         """The same, one by one as they are committed. Slots released before are returned too. What
         a campaign starts with is `shown` to the operator before anything is charged."""
-        from adsbpc.campaign.release import release_slot, start
-        from adsbpc.privacy import SecureRandomness
+        from adsbpc.campaign.observed import lineage, observed_release
+        from adsbpc.campaign.release import start
 
         wanted = self.due(slot, through)
         if not wanted:
@@ -175,9 +185,10 @@ class Campaign:
             running.published.mark()
             if running.closed and slot is None:
                 wanted = wanted[: running.state().next_slot - 1]
-            with self._engine(running.ledger) as engine:
+            where = str(running.published.folder)
+            with self._engine(running.ledger) as engine, lineage(spec, where):
                 for number in wanted:
-                    released = release_slot(running, number, engine, SecureRandomness(), shown)
+                    released = observed_release(running, number, engine, shown)
                     if running.opening is not None:
                         running = start(spec, self._ledger)
                     yield released
@@ -362,8 +373,10 @@ class Campaign:
         adjusted: bool = False,
         through: Mapping[str, int] | None = None,
         measure: str | None = None,
+        band: bool = False,
     ) -> Report:
-        """Released values with intervals; `adjusted` totals never fall. For `through`: status."""
+        """Released values with intervals; `adjusted` totals never fall; a `band` of running totals
+        holds for all slots at once. For `through`: status."""
         from adsbpc.campaign.running_noise import running_noise_of
         from adsbpc.campaign.spend import read_spend
         from adsbpc.report import Report
@@ -372,8 +385,31 @@ class Campaign:
         releases, (own, scope) = self._releases(seen), self._budgets(seen)
         spend, promise = read_spend(self.spec), promise_with(self.spec, scope.limit)
         noise = running_noise_of(self.spec, seen.campaign, releases)
-        shown = (level, adjusted, measure, spend, noise)
+        shown = (level, adjusted, measure, spend, noise, band)
         return Report(self.spec, releases, promise, own, scope, *shown)
+
+    def statement(
+        self,
+        audited: bool = True,
+        through: Mapping[str, int] | None = None,
+        others: Sequence[Campaign] = (),
+        told: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Statement:
+        """What an auditor reads: promise, charges, releases, hazards, and which claims of the audit
+        hold. `others` are further campaigns of the scope. For `through`: status."""
+        from adsbpc.campaign.statement import campaign_statement, ledger_of, statement_of
+
+        seen, stated = self._snapshot(through), []
+        for each in (self, *others):
+            own = seen if each is self else each._snapshot(through)
+            budget, scope = each._budgets(own)
+            spec, promise = each.spec, promise_with(each.spec, scope.limit)
+            if own.campaign is not None:
+                spec = as_started(spec, own.campaign.promise)
+            findings = each.audit(told) if audited else None
+            stated.append(campaign_statement(spec, promise, budget, own, findings))
+        shared = self._budgets(seen)[1]
+        return statement_of(self._key[0], shared, ledger_of(seen, through), tuple(stated))
 
     @property
     def _key(self) -> tuple[str, str]:

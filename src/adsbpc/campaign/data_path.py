@@ -17,11 +17,12 @@ from adsbpc.contributions import (
     EngineAccounts,
     EngineContributions,
     contributions_sql,
+    taken_apart,
 )
 from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events import EventTables, holdout_source, read_events, source_files
-from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Measure
+from adsbpc.events import EventTables, holdout_source, read_events, source_files, with_arms
+from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Layout, Measure
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.toml import read_toml
@@ -59,7 +60,8 @@ def attribute(
 UNION ALL
 SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         )
-    if slot is not None and sum(not each.of_impressions for each in spec.measures) > 1:
+    attributed = [each for each in spec.measures if not each.of_impressions and not each.by_arm]
+    if slot is not None and len(attributed) > 1:
         # Attributed once for all measures.
         credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)
@@ -75,18 +77,34 @@ def contributed(attributed: Attributed, measure: Measure) -> Iterator[EngineCont
 
 
 @contextmanager
-def accounted(attributed: Attributed, measure: Measure, books: Books) -> Iterator[EngineAccounts]:
-    """What everybody contributes to a measure, with books, for personal budgets."""
+def accounted(
+    attributed: Attributed, measure: Measure, layout: Layout, books: Books
+) -> Iterator[EngineAccounts]:
+    """What everybody contributes to a measure, with books, for personal budgets; in the cells of
+    its layout, or of the same taken apart."""
     spec, engine = attributed.spec, attributed.events.engine
     with engine.scratch():
-        weights = _on_the_grid(attributed, measure)
-        yield EngineAccounts(engine, weights, spec.campaign.slots, measure.layout, books)
+        weights = taken_apart(_on_the_grid(attributed, measure), layout)
+        yield EngineAccounts(engine, weights, spec.campaign.slots, layout, books)
 
 
 def _on_the_grid(attributed: Attributed, measure: Measure) -> Relation:
     columns, events = attributed.spec.index_columns, attributed.events
     rows = events.exposures if measure.of_impressions else attributed.credits
+    if measure.by_arm and not measure.of_impressions:
+        so_far = events.history if measure.is_squared else None
+        rows = _all_conversions(so_far or events.arrivals)
+    if measure.tells_arms:
+        rows = with_arms(attributed.spec, events, rows)
     return events.engine.table("contributions", contributions_sql(measure, columns, rows))
+
+
+def _all_conversions(conversions: Relation) -> Relation:
+    """Whole conversions, touched or not."""
+    return Relation.of(
+        f"SELECT counted.*, CAST({UNITS_PER_CONVERSION} AS BIGINT) AS credit_units"
+        f" FROM {conversions} AS counted"
+    )
 
 
 def write_credits(attributed: Attributed, path: Path) -> int:
@@ -125,6 +143,9 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         with suppress(SourceError):
             kept |= {Path(file).resolve() for file in holdout_source(spec, fit.holdout).files}
     kept |= {file.resolve() for file in declared_files(spec)}
+    if spec.lift is not None:
+        named = spec.lift.key_file or spec.lift.table or ""
+        kept.add((spec.directory / named).resolve())
     listed = publisher_file({**read_toml(campaign_file), "directory": spec.directory})
     if listed is not None:
         kept.add(listed.resolve())
@@ -147,7 +168,8 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
         if real in kept or real.suffix == ".toml" or inside:
             raise SpecError(
                 f"{target}: is a file of events, a campaign file, a list of publishers, a release, "
-                "a book of accounts or a fit that the campaign reads. Give another name"
+                "a book of accounts, a fit that the campaign reads, or says who is in which arm. "
+                "Give another name"
             )
         if target in targets[:position]:
             raise SpecError(f"{target}: is asked for twice. Give two names")

@@ -143,6 +143,11 @@ class Plan(Tabular):
     def caption(self) -> str:
         return f"{promise_in_words(self.promise)} Errors {self.condition}."
 
+    def _repr_html_(self) -> str:
+        from adsbpc.campaign.plan_fragment import fragment_of
+
+        return fragment_of(self)
+
 
 def plan(
     spec: CampaignSpec,

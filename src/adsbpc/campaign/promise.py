@@ -41,6 +41,8 @@ _KEYS = {
     "[exact] user_id of impressions": "[events.impression_columns] user_id",
     "[exact] user_id of conversions": "[events.conversion_columns] user_id",
     "[exact] queries of the matrix": "the file of [[workload]] matrix",
+    "[lift] arms": "[lift] arms, each with where its range of hashes ends",
+    "[lift] mark": "the content of [lift] key_file or table, by a fingerprint",
 }
 
 
@@ -68,6 +70,11 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         promise["dimensions"] = {
             name: section.model_dump(mode="json") for name, section in spec.dimensions.items()
         }
+    if spec.lift is not None:
+        # How far a campaign is, is asked often, and needs nothing of events.
+        from adsbpc.events import arms_mark
+
+        promise["lift"] = {**spec.lift.promised(), "mark": arms_mark(spec)}
     if spec.events.settle is not None:
         promise["events"] = spec.events.model_dump(mode="json", include={"settle", "wait"})
     promise["privacy"] = stored_privacy(privacy_of(spec))
@@ -91,7 +98,7 @@ def as_started(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
     try:
         started = {**started, "privacy": kept_privacy(started["privacy"])}
         before = _flat(started)
-        spec = _with_choices(spec, started["privacy"])
+        spec = _with_choices(spec, started)
     except (ValidationError, AttributeError, KeyError, TypeError) as error:
         raise LedgerError(
             f"campaign {campaign!r}: what it promised cannot be read ({cause_of(error)}). If a "
@@ -120,11 +127,21 @@ def _with_choices(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
     privacy = privacy_of(spec)
     personal, choices = privacy.personal_budget, dict[str, Any]()
     if "heavy_user" not in personal.model_fields_set:
-        heavy_user = started["personal_budget"]["heavy_user"]
+        heavy_user = started["privacy"]["personal_budget"]["heavy_user"]
         choices["personal_budget"] = personal.model_copy(update={"heavy_user": heavy_user})
     if "mechanism" not in privacy.model_fields_set:
-        choices["mechanism"] = started["mechanism"]
-    return spec.model_copy(update={"privacy": privacy.model_copy(update=choices)})
+        choices["mechanism"] = started["privacy"]["mechanism"]
+    measures = [
+        each.model_copy(update={"weights": tuple(started["measures"][each.name]["weights"])})
+        if each.weights is None and each.name in started.get("measures", {})
+        else each
+        for each in spec.measure
+    ]
+    own = {"privacy": privacy.model_copy(update=choices), "measure": tuple(measures)}
+    found = spec.model_copy(update=own)
+    # A copy has what was computed of other weights.
+    found.__dict__.pop("measures", None)
+    return found
 
 
 def _shown(value: Any, key: str) -> str:

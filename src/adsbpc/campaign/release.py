@@ -25,6 +25,7 @@ from adsbpc.campaign.release_folder import ReleaseFolder
 from adsbpc.contributions import Accounts, Contributions
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
+from adsbpc.events import check_table
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
     Measures,
@@ -34,7 +35,7 @@ from adsbpc.mechanisms import (
     scope_limit_of,
 )
 from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Measure, Measured, Release
-from adsbpc.model.layout import view_name
+from adsbpc.model.layout import Layout, view_name
 from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
 
@@ -209,6 +210,7 @@ def release_slot(
         events = attributed.events
         if running.opening is not None:
             check_holdout(spec, events)
+            check_table(spec, engine())
             seen = overview_of(attributed, slot)
             shown(seen)
             check_start(spec, seen)
@@ -221,7 +223,7 @@ def release_slot(
     # 6. One transaction: charges, state, noisy outputs; then publish.
     release = release_of(spec, slot, drawn, fit, made)
     step = after.last_step(rows.kept)
-    text, ours = ledger.commit(release, step, running.opening, after.last_secret)
+    text, ours = ledger.commit(release, step, running.opening, rows.secret(after))
     published.publish(slot, text)
     if slot == 1:
         for folder in BookFolder.all_of(spec):
@@ -237,6 +239,16 @@ class SlotRows:
         self.running, self.attributed = running, attributed
         self.books: list[Path] = []
         self.kept: dict[str, dict[str, Any]] = {}
+        self._people: dict[str, int] = {}
+
+    def secret(self, after: MeasuresState) -> Any:
+        """SECRET, for JSON: what the release of the slot does not tell: the state that it leaves,
+        and in whose books."""
+        return [after.last_secret, self._people] if self._people else after.last_secret
+
+    def note(self, measure: str, books: dict[str, Any], people: int) -> None:
+        """Books that are on the disk, and of whom they are."""
+        self.kept[measure], self._people[measure] = {"books": books}, people
 
     def of(self, measure: Measure) -> MeasureRows:
         return MeasureRows(self, measure)
@@ -258,15 +270,15 @@ class MeasureRows:
         return contributed(self.rows.attributed(), self.measure)
 
     @contextmanager
-    def accounts(self) -> Iterator[Accounts]:
+    def accounts(self, layout: Layout) -> Iterator[Accounts]:
         """New books are on the disk at the end, and gone if anything fails."""
         rows, running = self.rows, self.rows.running
         folder = BookFolder(running.spec, self.measure.name)
         with folder.attempt(running.steps) as books:
             rows.books.append(books.new)
-            with accounted(rows.attributed(), self.measure, books) as accounts:
+            with accounted(rows.attributed(), self.measure, layout, books) as accounts:
                 yield accounts
-            rows.kept[self.measure.name] = {"books": folder.seal(books.new)}
+            rows.note(self.measure.name, folder.seal(books.new), accounts.people)
 
 
 def release_of(

@@ -157,7 +157,13 @@ def _adopt(
         rows = SlotRows(running, attributed)
         states = measures.adopt(state, rows.of, release)
     if carries:
-        states = [each for each in states if running.ledger.committed(release, each.last_secret)]
+        # An earlier version has committed to the state alone.
+        states = [
+            each
+            for each in states
+            if running.ledger.committed(release, rows.secret(each))
+            or running.ledger.committed(release, each.last_secret)
+        ]
     if len(states) == 1 and (carries or running.opening is None):
         return states[0].last_step(rows.kept)
     rows.discard()

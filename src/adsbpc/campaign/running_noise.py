@@ -15,7 +15,8 @@ from adsbpc.report.ranges import NoiseOf
 def running_noise_of(
     spec: CampaignSpec, record: CampaignRecord | None, releases: Sequence[Release]
 ) -> NoiseOf | None:
-    """Planned when it is first asked for: not every report does. None before a campaign starts."""
+    """Planned when it is first asked for: not every report does. None before a campaign starts. Of
+    slots to come it is what it will be if allowances stay as they are."""
     if record is None:
         return None
 
@@ -24,6 +25,7 @@ def running_noise_of(
         return plan_measures(as_started(spec, record.promise), record.plan)
 
     def noise(measure: str, boundaries: Sequence[int]) -> RunningNoise:
-        return measures().running_noise(releases, measure, boundaries)
+        to_come = [releases[-1]] * max(0, max(boundaries) - len(releases))
+        return measures().running_noise([*releases, *to_come], measure, boundaries)
 
     return noise

@@ -30,12 +30,12 @@ def run(file: Path, as_json: bool) -> None:
 
 def findings_of(campaign: Campaign) -> Findings:
     """The findings, with a bar while the books are gone through."""
-    with stoppable("Stopped. An audit changes nothing."), _progress() as told:
+    with stoppable("Stopped. An audit changes nothing."), audit_progress() as told:
         return campaign.audit(told)
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def audit_progress() -> Iterator[Callable[[int, int], None]]:
     # How many steps there are, is known once the books are found.
     with progress("Auditing the books", None, TimeElapsedColumn()) as step:
         yield lambda done, total: step(completed=done, total=total)

@@ -24,6 +24,12 @@ def results() -> Console:
     return Console(markup=False, highlight=False)
 
 
+def say(sentence: str) -> None:
+    """Wrapped between words in a terminal; elsewhere a line is a line."""
+    out = results()
+    out.print(sentence, soft_wrap=not out.is_terminal)
+
+
 def notes() -> Console:
     return Console(stderr=True, markup=False, highlight=False)
 

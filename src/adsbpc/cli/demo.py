@@ -22,17 +22,27 @@ from adsbpc.report.numbers import rounded_up
 _PAGE = "report.html"
 
 
-def made_up(directory: Path, users: int, slots: int, model: str, seed: int) -> MadeUp:
+def made_up(
+    directory: Path, users: int, slots: int, model: str, seed: int, with_control: bool = False
+) -> MadeUp:
     """A month of events in a folder, and the campaign that measures them."""
     models = get_args(ModelName)
     if model not in models:
         raise no_such_choice(f"--model {model!r}", model, models)
     with notes().status(f"Making up {users:,} people and their journeys"):
-        return make_campaign(directory, users, slots, seed, model)
+        return make_campaign(directory, users, slots, seed, model, with_control=with_control)
 
 
-def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json: bool) -> None:
-    made = made_up(directory, users, slots, model, seed)
+def run(
+    directory: Path,
+    users: int,
+    slots: int,
+    model: str,
+    seed: int,
+    with_control: bool,
+    as_json: bool,
+) -> None:
+    made = made_up(directory, users, slots, model, seed, with_control)
     campaign = Campaign.load(made.spec)
     released = []
     with stoppable(), progress_of_slots(slots) as advance:
@@ -51,12 +61,21 @@ def run(directory: Path, users: int, slots: int, model: str, seed: int, as_json:
             "conversions": made.conversions,
             "publishers": list(campaign.spec.reported_publishers),
             "truth": truth,
+            "caused": made.caused,
             "releases": [json.loads(as_line(one)) for one in released],
         }
         print(json.dumps(found))
         return
     out = results()
     out.print(report.table(truth))
+    lift = report.lift_table()
+    if lift is not None:
+        out.print(lift)
+        caused = ", ".join(f"{count:,.0f} {name}" for name, count in made.caused.items())
+        out.print(
+            f"What is true of people who saw everything: ads caused {caused}, which would not "
+            "have been without them."
+        )
     out.print(_promise(report, released))
     out.print(budget_line(report.campaign_budget))
     out.print(

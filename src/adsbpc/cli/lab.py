@@ -15,12 +15,13 @@ from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
 from adsbpc.cli.console import notes, progress, results, stoppable
-from adsbpc.errors import SpecError
+from adsbpc.errors import SpecError, no_such_choice
 from adsbpc.lab.catalogue import MECHANISMS, ONLY_IF_NAMED, REMARKS, mechanism_named
-from adsbpc.lab.coverage import RepeatedCampaign, Trial, rows_of, trials_of
+from adsbpc.lab.coverage import Trial, rows_of, trials_of
 from adsbpc.lab.datasets import DATASETS
 from adsbpc.lab.evaluation import QUERIES
 from adsbpc.lab.figures import points_figure, write_figure
+from adsbpc.lab.repeated import RepeatedCampaign
 from adsbpc.lab.reproduction.experiments import (
     EXPERIMENTS,
     SYNTHETIC,
@@ -36,6 +37,7 @@ from adsbpc.lab.reproduction.outputs import (
 )
 from adsbpc.lab.reproduction.page import page_of
 from adsbpc.lab.runs import Run, compute_all, version_of
+from adsbpc.mechanisms.planning import PLANNERS
 from adsbpc.model import Adjacency
 from adsbpc.privacy import exact_rho
 
@@ -266,36 +268,41 @@ def _optimality_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def run_coverage(
-    campaign: RepeatedCampaign, trials: int, seed: int, jobs: int, as_json: bool
+    campaigns: list[RepeatedCampaign], trials: int, seed: int, jobs: int, as_json: bool
 ) -> None:
-    exact_rho(campaign.rho)
-    found: list[Trial] = []
-    with stoppable(), _progress("Repeating", trials) as advance:
-        for trial in trials_of(campaign, trials, seed, jobs):
-            found.append(trial)
-            advance(len(found), trials)
-    rows = rows_of(found)
+    first, rows = campaigns[0], list[dict[str, Any]]()
+    exact_rho(first.rho)
+    if first.mechanism not in PLANNERS:
+        raise no_such_choice(f"--mechanism {first.mechanism}", first.mechanism, tuple(PLANNERS))
+    with stoppable(), _progress("Repeating", trials * len(campaigns)) as advance:
+        for place, campaign in enumerate(campaigns):
+            found: list[Trial] = []
+            for trial in trials_of(campaign, trials, seed, jobs):
+                found.append(trial)
+                advance(place * trials + len(found), trials * len(campaigns))
+            rows += rows_of(found)
     if as_json:
         print(json.dumps(rows))
         return
     table = Table(
-        title=f"95% intervals after slot {campaign.slots} of {trials} campaigns with "
-        f"{campaign.people:,} people, rho = {campaign.rho}"
+        title=f"95% intervals and bands of {trials} campaigns with {first.people:,} people and "
+        f"{first.slots} slots, {first.mechanism}, rho = {first.rho}"
     )
-    for heading in ("figure", "view"):
+    for heading in ("figure", "view", "when"):
         table.add_column(heading)
     for heading in ("intervals", "hold", "low", "high"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.caption = (
-        "hold: the part of intervals that have what is true, with its standard error; low and "
-        "high: those that are below or above it. Ratios that cannot be told have no interval"
+        "hold: the part of intervals that have what is true, with its standard error, and of bands "
+        "that have it after all slots; low and high: those that are below or above it. Ratios that "
+        "cannot be told have no interval"
     )
     for row in rows:
         held, error = row["coverage"], row["standard_error"]
         told = "" if held is None else f"{held:.1%}" + ("" if error is None else f" ± {error:.1%}")
         table.add_row(
-            row["figure"], row["view"], f"{row['intervals']:,}", told, f"{row['too_low']:,}",
-            f"{row['too_high']:,}",
+            row["figure"], row["view"], row["when"], f"{row['intervals']:,}", told,
+            f"{row['too_low']:,}", f"{row['too_high']:,}",
         )  # fmt: skip
     results().print(table)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -129,6 +130,10 @@ def coverage(
     people: Annotated[int, typer.Option(min=100, help="In each of them.")] = 4_000,
     slots: Annotated[int, typer.Option(min=2, max=366, help="Days of each.")] = 31,
     rho: Annotated[str, typer.Option(metavar="RHO", help="Budget of each.")] = "1",
+    mechanism: Annotated[str, typer.Option(help="personal-budget or adsbpc.")] = "personal-budget",
+    datasets: Annotated[
+        str, typer.Option(metavar="A,B", help="Conversions of these instead, drawn anew each time.")
+    ] = "",
     seed: Seed = 1,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -136,9 +141,40 @@ def coverage(
     """Repeat a campaign, and count how many of its 95% intervals hold what is true.
 
     Conversions, revenue, impressions and reach of made-up people, some of whom do ten times as much
-    as most, with ratios of them, after the last slot. Nothing is written.
+    as most, with ratios of them; or conversions of data sets by publisher. After the first slot and
+    after the last, and how many bands hold after all slots at once. Nothing is written.
     """
     from adsbpc.cli.lab import run_coverage
-    from adsbpc.lab.coverage import RepeatedCampaign
+    from adsbpc.lab.repeated import RepeatedCampaign
 
-    run_coverage(RepeatedCampaign(people, slots, rho), trials, seed, jobs, as_json)
+    asked = RepeatedCampaign(people, slots, rho, mechanism)
+    names = [name.strip() for name in datasets.split(",") if name.strip()]
+    campaigns = [replace(asked, dataset=name) for name in names] or [asked]
+    run_coverage(campaigns, trials, seed, jobs, as_json)
+
+
+@lab.command()
+def lift(
+    trials: Annotated[int, typer.Option(min=1, help="How many of each kind.")] = 1_000,
+    people: Annotated[int, typer.Option(min=1_000, help="In each of two arms.")] = 32_000,
+    slots: Annotated[int, typer.Option(min=2, max=366, help="Days of each.")] = 31,
+    rho: Annotated[str, typer.Option(metavar="RHO,RHO", help="Budgets.")] = "0.05,1",
+    scenarios: Annotated[
+        str, typer.Option(metavar="A,B", help="Kinds of trials, by name; all if left out.")
+    ] = "",
+    seed: Seed = 1,
+    jobs: Jobs = 1,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the price: FILE.svg and FILE.png.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat trials with a known effect, and say what privacy costs them.
+
+    Counts how often the interval of the last day and the band of all days hold what is true, and
+    how often somebody who looks every day would see an effect where there is none. Nothing is
+    written.
+    """
+    from adsbpc.cli.lab_lift import run
+
+    run(trials, people, slots, rho, scenarios, seed, jobs, plot, as_json)

@@ -14,6 +14,7 @@ import typer
 from adsbpc import __version__
 from adsbpc.cli import service_commands
 from adsbpc.cli.lab_commands import lab
+from adsbpc.cli.lift_commands import lift
 from adsbpc.cli.service_commands import AsJson
 from adsbpc.errors import AdsbpcError
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 
 app.add_typer(lab, name="lab")
+app.add_typer(lift, name="lift")
 app.add_typer(service_commands.keys, name="keys")
 app.add_typer(service_commands.campaigns, name="campaigns")
 
@@ -51,22 +53,73 @@ def init(
     file: Annotated[
         Path, typer.Argument(metavar="[FILE]", help="Where to write it.", show_default=True)
     ] = Path("campaign.toml"),
-    name: Annotated[str, typer.Option(help="Name of the campaign.")] = "my-campaign",
-    advertiser: Annotated[str, typer.Option(help="The advertiser's id in the events.")] = "Ad-1",
+    impressions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILES", help="Look at these and propose a file for them: CSV or Parquet."
+        ),
+    ] = None,
+    conversions: Annotated[
+        str | None, typer.Option(metavar="FILES", help="The same for conversions.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="SOURCE.FIELD=NAME",
+            help="Which column is what, where that is not found by itself: such as "
+            "impressions.user_id=visitor; repeat for more.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the campaign; that of the file if left out.")
+    ] = None,
+    advertiser: Annotated[
+        str | None, typer.Option(help="The advertiser's id in the events.")
+    ] = None,
     start: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="First day; the first of this month if left out."),
+        typer.Option(
+            metavar="DATE",
+            help="First day; if left out that of the conversions, or the first of this month.",
+        ),
     ] = None,
-    slots: Annotated[int, typer.Option(min=1, max=8_784, help="How many slots.")] = 31,
+    slots: Annotated[
+        int | None,
+        typer.Option(min=1, max=8_784, help="How many slots; if left out as many as there are."),
+    ] = None,
+    timezone: Annotated[
+        str | None, typer.Option(help="Where days begin; this machine's if left out.")
+    ] = None,
     publishers: Annotated[
         list[str] | None, typer.Option("--publisher", help="A publisher's id; repeat for more.")
     ] = None,
+    publishers_are_public: Annotated[
+        bool,
+        typer.Option(
+            "--publishers-are-public",
+            help="The publishers that are found may be listed in public: without this they are "
+            "written down as a draft.",
+        ),
+    ] = False,
+    rho: Annotated[float, typer.Option(help="The budget of the campaign in zCDP.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented campaign file to start from."""
-    from adsbpc.cli.init import run
+    """Write a commented campaign file to start from.
 
-    run(file, name, advertiser, start, slots, publishers or ["P-1", "P-2"], as_json)
+    With --impressions and --conversions it looks at the columns of your files, whatever they are
+    called, proposes what each means, days and publishers, and says how accurate figures will be. In
+    a terminal it asks for what is not given. Nothing is released and nothing is charged.
+    """
+    from adsbpc.cli.init import Wishes, run
+
+    run(
+        Wishes(
+            file, name, advertiser, start, slots, tuple(publishers or ()), impressions,
+            conversions, tuple(columns or ()), timezone, rho, publishers_are_public,
+        ),
+        as_json,
+    )  # fmt: skip
 
 
 @app.command()
@@ -107,6 +160,20 @@ def plan(
             "shares reach that; repeat for more.",
         ),
     ] = None,
+    lift: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="The smallest lift of interest, such as 10%: says how likely a trial shows it, "
+            "and which rho or how many slots it takes. Goes with --rate.",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT", help="The part of the control that will convert, such as 1%."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the promise and the expected errors, before there is any data.
@@ -115,7 +182,7 @@ def plan(
     """
     from adsbpc.cli.plan import run
 
-    run(file, bound, pilot, expect or [], target or [], as_json)
+    run(file, bound, pilot, expect or [], target or [], lift, rate, as_json)
 
 
 @app.command()
@@ -233,6 +300,58 @@ def audit(file: CampaignFile, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def statement(
+    file: CampaignFile,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="html, json or md. The ending of --out tells too."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write it; printed if left out."),
+    ] = None,
+    audit: Annotated[
+        bool, typer.Option(help="Run the audit and say which of its claims hold.")
+    ] = True,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            metavar="KEY",
+            help="Sign what is written with this Ed25519 key (PEM), into FILE.sig.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what an auditor reads: the promise, its hazards, every charge, the audit's results.
+
+    In the vocabulary of NIST SP 800-226, with an entry for a registry of deployments. It holds no
+    figure before noise and may be published.
+    """
+    from adsbpc.cli.statement import run
+
+    run(file, format_, out, audit, sign, as_json)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="STATEMENT", help="A statement that was signed.")],
+    key: Annotated[
+        Path, typer.Option("--key", metavar="PUBLIC", help="The signer's public key (PEM).")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Check the signature of a statement.
+
+    The signature is read from the file beside it that ends in .sig. Ends with exit code 1 if it is
+    not that of the file and the key.
+    """
+    from adsbpc.cli.statement import verify as check
+
+    check(file, key, as_json)
+
+
+@app.command()
 def report(
     file: CampaignFile,
     format_: Annotated[
@@ -257,6 +376,10 @@ def report(
         str | None,
         typer.Option(help="What the page or the table is about; the first measure if left out."),
     ] = None,
+    band: Annotated[
+        bool,
+        typer.Option("--band", help="Also a band of running totals, for all slots at once."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
@@ -264,7 +387,25 @@ def report(
     """Show or write released values with intervals."""
     from adsbpc.cli.report import run
 
-    run(file, format_, out, level, adjusted, measure, as_json)
+    run(file, format_, out, level, adjusted, measure, band, as_json)
+
+
+@app.command()
+def doctor(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="The campaign file (TOML).")
+    ] = None,
+    config: service_commands.SettingsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check this machine: engine, Java, disk, database, clock, permissions, extras.
+
+    For a campaign file, for the service's settings, or for the machine alone. Changes nothing; one
+    line for each thing, with the next step where something is missing, and exit code 1 then.
+    """
+    from adsbpc.cli.doctor import run
+
+    run(file, config, as_json)
 
 
 @app.command()
@@ -278,6 +419,10 @@ def demo(
         str, typer.Option(help="Attribution: last_touch, uniform, shapley, markov, ...")
     ] = "uniform",
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same people.")] = 1,
+    lift: Annotated[
+        bool,
+        typer.Option("--lift", help="With a control that sees nothing: what did the ads cause?"),
+    ] = False,
     serve: Annotated[
         bool,
         typer.Option("--serve", help="Play it over HTTP in fast time and leave the service open."),
@@ -292,6 +437,10 @@ def demo(
 
     Starting again in the same folder replaces the demo that is there.
     """
+    if serve and lift:
+        raise typer.BadParameter(
+            "goes without --serve: the service takes no trials", param_hint="--lift"
+        )
     if serve:
         from adsbpc.cli.demo_service import run as run_service
 
@@ -299,7 +448,7 @@ def demo(
         return
     from adsbpc.cli.demo import run
 
-    run(directory, users, slots, model, seed, as_json)
+    run(directory, users, slots, model, seed, lift, as_json)
 
 
 @app.command()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Plan, PlannedFit
 from adsbpc.campaign.accuracy import Accuracy, Frontier, Proposal
 from adsbpc.campaign.plan import ExpectedError
+from adsbpc.campaign.power import USUAL_POWER, Power
 from adsbpc.cli.console import progress, results
 from adsbpc.errors import SpecError
 from adsbpc.report.numbers import rounded_up
@@ -38,13 +39,22 @@ def run(
     pilot: Path | None,
     expect: list[str],
     targets: list[str],
+    lift: str | None,
+    rate: str | None,
     as_json: bool,
 ) -> None:
     campaign = Campaign.load(file)
     planned = campaign.plan(bound, _expected(expect), targets)
+    if (lift is None) != (rate is None):
+        raise SpecError("--lift and --rate go together: how large an effect, and beside what")
+    power = []
+    if lift is not None and rate is not None:
+        power = campaign.power(_part("--lift", lift), _part("--rate", rate))
     tried = None if pilot is None else _tried(campaign, pilot)
     if as_json:
-        found = {} if tried is None else {"pilot": tried.to_object()}
+        found: dict[str, Any] = {} if tried is None else {"pilot": tried.to_object()}
+        if power:
+            found["power"] = [each.to_object() for each in power]
         print(json.dumps(planned.to_object() | found, indent=2))
         return
     out = results()
@@ -54,7 +64,7 @@ def run(
         split.add_row(part, f"{float(rho):.4g}", BUYS[part.rpartition(": ")[2]])
     out.print(split)
     _print_errors(planned)
-    _print_accuracy(planned)
+    print_accuracy(planned)
     _print_frontier(planned)
     if planned.proposal is not None:
         _print_proposal(planned, planned.proposal, targets)
@@ -69,6 +79,43 @@ def run(
         _print_fit(planned, planned.fit)
     if tried is not None:
         _print_pilot(tried)
+    if power:
+        _print_power(power)
+
+
+def _part(option: str, text: str) -> float:
+    """A percentage, or a part of 1."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise SpecError(f"{option} {text!r}: expected a percentage such as 10%") from None
+
+
+def _print_power(power: list[Power]) -> None:
+    """How likely the trial shows an effect, and what it would take."""
+    first = power[0]
+    table = Table(
+        title=f"Chance to see a lift of {first.lift:.3g} over a rate of {first.rate:.3g}",
+        caption="at the end: the 95% interval of the last look; by the band: looking at every slot",
+    )
+    for heading in ("arm", "at the end", "without privacy", "by the band", "without privacy"):
+        table.add_column(heading, justify="left" if heading == "arm" else "right")
+    for each in power:
+        table.add_row(
+            each.arm, f"{each.at_the_end:.1%}", f"{each.at_the_end_without_privacy:.1%}",
+            f"{each.by_the_band:.1%}", f"{each.by_the_band_without_privacy:.1%}",
+        )  # fmt: skip
+    out = results()
+    out.print(table)
+    for each in power:
+        rho = "no budget is enough" if each.rho_needed is None else f"rho = {each.rho_needed:.3g}"
+        slots = "more than ten times as long a campaign"
+        if each.slots_needed is not None:
+            slots = f"{each.slots_needed:,} slots"
+        out.print(
+            f"{each.arm}: privacy makes the last interval {each.wider:.1%} wider. For a chance of "
+            f"{USUAL_POWER:.0%} at the end: {rho} with these slots, or {slots} with this rho."
+        )
 
 
 def _print_errors(planned: Plan) -> None:
@@ -108,7 +155,7 @@ def _expected(texts: list[str]) -> dict[str, float]:
     return found
 
 
-def _print_accuracy(planned: Plan) -> None:
+def print_accuracy(planned: Plan) -> None:
     """How far sums are off, as counts and as parts of what is expected."""
     if not planned.accuracy:
         names = ", ".join(dict.fromkeys(row.measure for row in planned.queries))

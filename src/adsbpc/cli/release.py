@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
+from adsbpc import telemetry
 from adsbpc.campaign import Campaign, Released
 from adsbpc.campaign.overview import start_problem
 from adsbpc.campaign.release import rows_of
@@ -26,6 +27,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
         _rehearse(campaign, slot, as_json)
         return
     wanted = campaign.due(slot, through)
+    telemetry.configure()
     done = []
     with stoppable(), progress_of_slots(len(wanted)) as advance:
         for released in campaign.releasing(slot, through, show_start):

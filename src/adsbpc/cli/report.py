@@ -19,6 +19,7 @@ def run(
     level: float,
     adjusted: bool,
     measure: str | None,
+    band: bool,
     as_json: bool,
 ) -> None:
     ending = "" if out is None else out.suffix.removeprefix(".")
@@ -37,7 +38,7 @@ def run(
     target = out or Path("weeks.csv" if file_format == "mmm" else f"report.{file_format}")
     if file_format is not None:
         check_targets([target], campaign.spec, file)
-    report = campaign.report(level, adjusted, measure=measure)
+    report = campaign.report(level, adjusted, measure=measure, band=band)
     if file_format is not None:
         report.write(target, file_format)
         print(f"Wrote {target}", file=sys.stderr if as_json else sys.stdout)
@@ -48,4 +49,7 @@ def run(
         ratios = report.ratio_table()
         if ratios is not None:
             results().print(ratios)
+        lift = report.lift_table()
+        if lift is not None:
+            results().print(lift)
         print(budget_line(report.campaign_budget))

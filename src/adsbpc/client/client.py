@@ -141,10 +141,18 @@ class Client:
             time.sleep(_pause(answer))
         return _checked(answer)
 
-    def plan(self, content: Mapping[str, Any], targets: Sequence[str] = ()) -> dict[str, Any]:
+    def plan(
+        self,
+        content: Mapping[str, Any],
+        targets: Sequence[str] = (),
+        lift: float | None = None,
+        rate: float | None = None,
+    ) -> dict[str, Any]:
         """What a campaign would promise, its errors to expect, and which budget would reach
-        targets such as "conversions/publisher=10%"."""
-        return self._post("/v1/plan", content, target=list(targets))
+        targets such as "conversions/publisher=10%". Of a trial, how likely it shows a `lift` over
+        a control of which the part `rate` converts."""
+        asked = {name: value for name, value in (("lift", lift), ("rate", rate)) if value}
+        return self._post("/v1/plan", content, target=list(targets), **asked)
 
     def deliveries(self, hours: int = 48) -> dict[str, Any]:
         """What was sent with keys of this role and subject, and what became of it."""
@@ -160,6 +168,17 @@ class Client:
         plain = [{**row, "day": str(row["day"])} for row in rows]
         answer = self._send("PUT", f"/v1/campaigns/{campaign}/spend", json={"rows": plain})
         return dict(answer.json())
+
+    def assignment(self, campaign: str) -> dict[str, Any]:
+        """Who is in which arm of a trial: its secret `key`, and the `limits` of the arms."""
+        return self._get(f"/v1/campaigns/{campaign}/assignment")
+
+    def assignment_function(
+        self, campaign: str, language: Literal["javascript", "duckdb", "spark"]
+    ) -> str:
+        """The same as a JavaScript module, or an expression in SQL, of the user id and the key."""
+        query = {"format": language}
+        return self._send("GET", f"/v1/campaigns/{campaign}/assignment", params=query).text
 
     def campaigns(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/campaigns")["campaigns"])
@@ -198,10 +217,28 @@ class Client:
         format: Literal["json", "csv", "parquet", "html"] = "json",
         level: float = 0.95,
         adjusted: bool = False,
+        band: bool = False,
     ) -> bytes:
         """The report as a file of that format."""
-        query = {"format": format, "level": level, "adjusted": adjusted}
+        query = {"format": format, "level": level, "adjusted": adjusted, "band": band}
         return self._send("GET", f"/v1/campaigns/{campaign}/report", params=query).content
+
+    def statement(
+        self,
+        campaign: str,
+        format: str = "json",
+        of: str = "campaign",
+        audit: bool = False,
+        signed: bool = False,
+    ) -> bytes:
+        """The statement for auditors as a file of that format: json, html or md. If `signed`, a ZIP
+        with its signature beside it, for `adsbpc verify` with the `signing_key`."""
+        query = {"format": format, "of": of, "audit": audit, "signed": signed}
+        return self._send("GET", f"/v1/campaigns/{campaign}/statement", params=query).content
+
+    def signing_key(self) -> bytes:
+        """The public key of statements, in PEM."""
+        return self._send("GET", "/signing-key").content
 
     def listen(self, campaign: str, after: int | None = None) -> Iterator[int]:
         """Each slot as it is released; ends after the last one, or when the server stops."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,12 @@ class CellIndex:
     first_of_user: Places
 
     @classmethod
-    def of(cls, contributions: ArrayContributions) -> CellIndex:
-        slots, layout = contributions.slots, contributions.layout
+    def of(cls, contributions: ArrayContributions, layout: Layout | None = None) -> CellIndex:
+        """In cells of a layout, that of the contributions or the same taken apart."""
+        slots, layout = contributions.slots, layout or contributions.layout
         found = contributions.cells()
+        if layout.apart:
+            found = _taken_apart(found, layout)
         if layout.once:
             # Rows come in the order of slots, so that the first of a person and cell is the oldest.
             _, user, cell, _ = found
@@ -120,6 +124,26 @@ class CellIndex:
             tuple(ColumnIndex.of(view, slots, user, slot, cell) for view in layout.views),
             by_user, np.searchsorted(user[by_user], np.arange(users + 1)),
         )  # fmt: skip
+
+
+Rows = tuple[Integers, Integers, Integers, Integers]
+
+
+def _taken_apart(rows: Rows, layout: Layout) -> Rows:
+    """Slot, user, cell and weight for each sum of a view, from those of the finest cells."""
+    slot, user, cell, weight = rows
+    views = layout.stood_for
+    firsts = accumulate((view.columns for view in views), initial=0)
+    place = np.concatenate(
+        [first + cell // view.stride for first, view in zip(firsts, views, strict=False)]
+    )
+    users = int(user.max()) + 1 if user.size else 0
+    people = np.tile(slot * users + user, len(views)) * len(layout)
+    key, sums = np.unique(people + place, return_inverse=True)
+    total = np.zeros(key.size, dtype=np.int64)
+    np.add.at(total, sums, np.tile(weight, len(views)))
+    people, place = np.divmod(key, len(layout))
+    return people // max(users, 1), people % max(users, 1), place, total
 
 
 def _pairs(key: Integers) -> tuple[Places, Places]:

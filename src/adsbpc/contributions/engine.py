@@ -8,6 +8,7 @@ question reads one slot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from adsbpc.model.measure import Measure
 
 # Time order of a user's conversions; cells of one conversion follow the layout.
 _TIME_ORDER = "time_us, conversion_number, cell_index"
+# Somebody's square grows up to here, that of some 39,000 conversions: whole numbers of 64 bits have
+# room for many such people, and one person stops nobody.
+_LARGEST_SQUARE = 2**50
 
 
 def contributions_sql(measure: Measure, index_columns: Mapping[str, str], rows: Relation) -> str:
@@ -36,11 +40,28 @@ def contributions_sql(measure: Measure, index_columns: Mapping[str, str], rows: 
     for dimension in measure.layout.dimensions:
         index = index_columns[dimension.name]
         cell = index if cell == "0" else f"({cell}) * {len(dimension.values)} + {index}"
+    if measure.is_squared:
+        return _squares_sql(cell, rows, measure.value_cap)
     if measure.layout.once:
         return _people_sql(measure.layout, cell, rows)
     if measure.of_impressions:
         return _impressions_sql(cell, rows, is_click=measure.metric == "clicks")
     return _conversions_sql(cell, rows, measure.value_cap)
+
+
+def taken_apart(rows: Relation, layout: Layout) -> Relation:
+    """Contributions to the cells of a layout that is taken apart, from those to the finest cells:
+    each counts in the sums that it is part of, too."""
+    if not layout.apart:
+        return rows
+    firsts = accumulate((view.columns for view in layout.stood_for), initial=0)
+    return Relation.of(
+        "\nUNION ALL\n".join(
+            f"SELECT user_id, slot, {first} + whole_div(cell_index, {view.stride}) AS cell_index,"
+            f" weight FROM {rows} AS of_finest"
+            for first, view in zip(firsts, layout.stood_for, strict=False)
+        )
+    )
 
 
 def _conversions_sql(cell: str, credits: Relation, value_cap: float | None) -> str:
@@ -60,6 +81,38 @@ FROM (
   GROUP BY user_id, slot, time_us, conversion_number, {cell}, value
 ) AS by_cell
 WHERE {weight} > 0"""
+
+
+def _squares_sql(cell: str, conversions: Relation, value_cap: float | None) -> str:
+    """A row per user, slot and cell: by how much the square of all that the user has so far grows,
+    in squares of a conversion or of the cap. `conversions` are those of all slots so far; whole
+    numbers below 2^53 are squared in floating point, alike on every engine."""
+    units = f"CAST({UNITS_PER_CONVERSION} AS BIGINT)"
+    if value_cap is not None:
+        cap = f"CAST({value_cap!r} AS DOUBLE)"
+        share = f"(least(value, {cap}) / {cap})"
+        units = f"CAST(floor({UNITS_PER_CONVERSION} * {share}) AS BIGINT)"
+
+    def squared(total: str) -> str:
+        total = f"CAST({total} AS DOUBLE)"
+        square = f"{total} * {total} / {UNITS_PER_CONVERSION}"
+        return f"CAST(floor(least({square}, CAST({_LARGEST_SQUARE} AS DOUBLE))) AS BIGINT)"
+
+    return f"""
+SELECT user_id, slot, time_us, CAST(1 AS BIGINT) AS conversion_number, cell_index,
+  {squared("so_far")} - {squared("so_far - units")} AS weight
+FROM (
+  SELECT user_id, slot, time_us, cell_index, units,
+    CAST(sum(units) OVER (PARTITION BY user_id, cell_index ORDER BY slot
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS so_far
+  FROM (
+    SELECT user_id, slot, min(time_us) AS time_us, cell_index, CAST(sum(units) AS BIGINT) AS units
+    FROM (
+      SELECT user_id, slot, time_us, {cell} AS cell_index, {units} AS units
+      FROM {conversions} AS counted
+    ) AS weighed GROUP BY user_id, slot, cell_index
+  ) AS by_slot
+) AS growing"""
 
 
 def _impressions_sql(cell: str, exposures: Relation, is_click: bool) -> str:

@@ -1,50 +1,61 @@
-"""Personal budgets on an engine: the filter in SQL, with books in Parquet.
+"""Personal budgets on an engine: the filter in SQL, with books in Parquet (`account_books`).
 
-The books of a slot are four files. `names` gives each new user a number. `cells` has a row for
-each user and cell of the slot: slot, cell (the user's number times 4096, or 32768 where there are
-more cells than that, plus the index of the cell), asked, moved. `cut` has what was counted of the
-users of whom something was cut, and what that cost. `users` has a row for everybody so far: number,
-need, spent, the latter two in halves. A release reads the users of the last slot and the rest of
-all earlier ones, and writes its own; whether they count is for the ledger to say.
-
-Columns of views are sums of cells, and stand in no file. Where people are counted once, a cell that
-`cells` has of an earlier slot is not asked for again, whether or not it was kept. Figures are
-integers of at most 128 bits. `privacy.filter` says what is computed.
+Where people are counted once, a cell that `cells` has of an earlier slot is not asked for again,
+whether or not it was kept. Figures are integers of at most 128 bits. `privacy.filter` says what is
+computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
-from adsbpc.contributions.filter_sql import PARTS_THAT_FIT, guessed, slot_values, whole
-from adsbpc.contributions.interface import LARGEST_NEED, Integers, check_edges, check_slot
+from adsbpc.contributions.account_books import (
+    CELLS,
+    CUT,
+    CUT_COLUMNS,
+    NAMES,
+    REST,
+    USERS,
+    WIDE_COLUMNS,
+    Books,
+    read_books,
+)
+from adsbpc.contributions.admission_sql import AdmissionSql, columns_sql
+from adsbpc.contributions.filter_sql import expected, factors, whole
+from adsbpc.contributions.interface import (
+    LARGEST_NEED,
+    LARGEST_SIZED,
+    Integers,
+    check_edges,
+    check_slot,
+)
+from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
-from adsbpc.model.layout import Layout, View
-from adsbpc.privacy.filter import MOST_CELLS, PARTS, Terms, largest_cell
-
-NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
-FILES = (NAMES, CELLS, CUT, USERS)
-_LIMBS = ("need_high", "need_low", "spent_high", "spent_low")
-
-
-@dataclass(frozen=True)
-class Books:
-    """Folders with the books of the slots before this one, in order, and one for this slot's."""
-
-    earlier: tuple[Path, ...]
-    new: Path
+from adsbpc.model.layout import Layout
+from adsbpc.privacy.filter import (
+    LARGEST_CELL,
+    MOST_CELLS,
+    Gram,
+    Growth,
+    Renewal,
+    Terms,
+    largest_cell,
+)
 
 
 class EngineAccounts:
     """The books of one slot, whose contributions are the rows of `relation` with its number."""
 
     def __init__(
-        self, engine: Engine, relation: Relation, slots: int, layout: Layout, books: Books
+        self,
+        engine: Engine,
+        relation: Relation,
+        slots: int,
+        layout: Layout,
+        books: Books,
     ) -> None:
         self.slots = slots
         self.layout = layout
@@ -62,50 +73,18 @@ class EngineAccounts:
         self._places = 4096 if len(layout) < 4096 else MOST_CELLS + 1
         # What the steps below have made so far, by its name.
         self._rows: dict[str, Relation] = {}
-        self._opened = False
+        self._opened = self._is_renewed = False
+        # SECRET: says of whom the slot's rows are, whatever order they stand in, once it is
+        # admitted.
+        self.people = 0
 
     def _table(self, what: str, sql: str) -> None:
         self._rows[what] = self._engine.table(what, sql)
 
-    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
-        check_edges(edges)
-        self._open(costs)
-        bins = "".join(f" WHEN need <= {whole(edge)} THEN {i}" for i, edge in enumerate(edges))
-        found = self._engine.rows(
-            "histogram of needs",
-            f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin"
-            f" FROM ({self._everybody('active')}) AS everybody) AS binned GROUP BY bin",
-        )
-        counts = np.zeros(len(edges) + 1, dtype=np.int64)
-        for position, users in found:
-            counts[position] = users
-        return counts
-
-    def admit(self, terms: Terms) -> list[int]:
-        self._open(terms.costs)
-        self._judge(terms, terms.multiplier, terms.kept_limit)
-        self._cut_short(terms, terms.multiplier)
-        self._count_what_was_cut(terms, terms.cut_multiplier)
-        self._check(terms)
-        self._write(terms)
-        cut_column = len(self.layout)
-        found = self._engine.rows(
-            "totals of what is kept",
-            f"""
-SELECT cell % {self._places} AS place, CAST(sum(kept) AS BIGINT)
-FROM ({self._kept_cells()}) AS kept GROUP BY cell % {self._places}
-UNION ALL
-SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._rows["counted"]}""",
-        )
-        totals = [0] * (cut_column + 1)
-        for place, total in found:
-            totals[place] = int(total)
-        return totals
-
-    # ---- steps ---------------------------------------------------------------------------------
-
-    def _open(self, costs: Sequence[int]) -> None:
-        """This slot's cells with what earlier ones add to their cost, and the need and account of
+    def open(
+        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
+    ) -> None:
+        """This slot's cells with what earlier ones add to their cost, and the needs and account of
         everybody in it."""
         if len(costs) != self._slot:
             raise ContributionError(
@@ -113,76 +92,177 @@ SELECT {cut_column}, CAST(coalesce(sum(counted), 0) AS BIGINT) FROM {self._rows[
             )
         if self._opened:
             return
-        self._read_books()
+        self._rows |= read_books(self._engine, self._books, self._relation)
         self._give_numbers()
-        self._table("columns", "\nUNION ALL\n".join(self._columns(costs)))
+        if sizes:
+            # Of this slot's opening; only layouts in which no view sums cells have them.
+            places = {"cell_index": list(range(len(sizes))), "size": list(sizes)}
+            self._rows["sizes"] = self._engine.numbers("sizes", places)
+        if past:
+            again = needs_again(
+                self._rows["past"],
+                self._sizes_joined("past.cell"),
+                self.layout,
+                self._places,
+                self._engine.numbers("gram", _pairs(past, past)),
+                LARGEST_SIZED if sizes else LARGEST_CELL,
+            )
+            self._table("needs_again", again)
+            self._rows["users_before"] = Relation.of(
+                "SELECT before.number, again.own, again.across, seen, fixed, spent"
+                f" FROM {self._rows['users_before']} AS before"
+                f" JOIN {self._rows['needs_again']} AS again ON again.number = before.number"
+            )
+        self._make_columns(costs)
+        asked = f"wide(least(asked, {LARGEST_SIZED}))" if sizes else "wide(asked)"
+        own = f"{costs[-1]} * {asked} * {asked}"
         self._table(
             "active",
             f"""
 WITH more AS (
-  SELECT number, sum(squared_weight
-    * (2 * wide(asked) * asked_before + {costs[-1]} * wide(asked) * wide(asked))) AS need
-  FROM {self._rows["columns"]} GROUP BY number
+  SELECT number, sum(squared_weight * size * size * {own}) AS own,
+    sum(squared_weight * size * size * (2 * {asked} * asked_before)) AS across
+  FROM {self._rows["columns"]} AS columns
+  {self._sizes_joined("place")} GROUP BY number
 )
 SELECT more.number,
-  least(coalesce(before.need, wide(0)) + more.need, {whole(LARGEST_NEED)}) AS need,
-  coalesce(before.spent, wide(0)) AS spent
+  least(coalesce(before.own, wide(0)) + more.own, {whole(LARGEST_NEED)}) AS own,
+  least(coalesce(before.across, wide(0)) + more.across, {whole(LARGEST_NEED)}) AS across,
+  coalesce(seen, 0) + 1 AS seen,
+  coalesce(before.fixed, wide(0)) AS fixed, coalesce(before.spent, wide(0)) AS spent
 FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
         )
         self._opened = True
 
-    def _columns(self, costs: Sequence[int]) -> Iterator[str]:
-        """For every view, the columns of those who are in the slot: what they ask for in each, and
-        what earlier slots add to its cost."""
-        for view in self.layout.views:
-            now = str(self._rows["asked"])
-            if view.stride > 1:
-                now = f"""(
-  SELECT {self._column("cell", view)} AS cell, CAST(sum(asked) AS BIGINT) AS asked
-  FROM {now} AS cells GROUP BY {self._column("cell", view)})"""
-            yield f"""
-SELECT now.cell AS place, whole_div(now.cell, {self._places}) AS number, asked,
-  {view.depth} AS depth, CAST({view.weight**2} AS BIGINT) AS squared_weight,
-  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM {now} AS now LEFT JOIN (
-  SELECT now.cell, sum(wide(past.asked * cost)) AS asked_before,
-    sum(wide(past.moved * cost)) AS before
-  FROM {self._rows["past"]} AS past
-  JOIN {now} AS now ON now.cell = {self._column("past.cell", view)}
-  JOIN (VALUES {slot_values(costs)}) AS cost_with (slot, cost) ON cost_with.slot = past.slot
-  GROUP BY now.cell
-) AS earlier ON earlier.cell = now.cell"""
+    def needs(
+        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
+    ) -> Integers:
+        check_edges(edges)
+        self.open(costs)
+        need, joined = "own + across", ""
+        if growth is not None:
+            need, joined = expected(growth), self._growth_joined("everybody", growth)
+        bins = "".join(f" WHEN need <= {whole(edge)} THEN {i}" for i, edge in enumerate(edges))
+        found = self._engine.rows(
+            "histogram of needs",
+            f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin FROM ("
+            f"SELECT {need} AS need FROM ({self._everybody('active')}) AS everybody{joined}"
+            ") AS needed) AS binned GROUP BY bin",
+        )
+        counts = np.zeros(len(edges) + 1, dtype=np.int64)
+        for position, users in found:
+            counts[position] = users
+        return counts
 
-    def _column(self, cell: str, view: View) -> str:
-        """The user's column of a view that a cell is in."""
-        if view.stride == 1:
-            return cell
-        within = f"{cell} % {self._places}"
-        return f"({cell} - {within} + whole_div({within}, {view.stride}))"
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        """The past let in again; what this slot asks for is then admitted beside it."""
+        terms = renewal.terms
+        self.open(terms.costs)
+        admission = self._admission(terms)
+        rows, pairs = self._rows, _pairs(renewal.ended, renewal.coming)
+        rows["pairs"] = self._engine.numbers("pairs", pairs)
+        factors_of = self._growth_joined("everybody", terms.pace.growth) if terms.pace else ""
+        text = RenewalSql(renewal, self.layout, self._places, rows)
+        self._table("renewing", text.quadratics())
+        self._table("renewed", text.users(self._everybody("active"), factors_of))
+        self._table("renewed_cells", text.cells(*admission.of_cells("past.cell")))
+        for number, (file, tier) in enumerate(zip((CUT, REST), terms.cuts, strict=False), start=1):
+            of_tier = CutTier(number, tier, rows[_PAST_CUT[file]])
+            self._table(f"left_{number}", text.left(of_tier))
+            self._table(f"renewing_{number}", text.cut_users(of_tier))
+            self._table(f"renewed_{number}", text.cut_rows(of_tier))
+            rows[_PAST_CUT[file]] = rows[f"renewed_{number}"]
+        rows["past"] = rows["renewed_cells"]
+        for name in ("users_before", "active"):
+            rows[name] = Relation.of(
+                f"SELECT kept.number, own, across, seen, coalesce(renewed.fixed, wide(0)) AS fixed,"
+                f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows[name]} AS kept"
+                f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
+            )
+        self._make_columns(terms.costs)
+        self._is_renewed = True
+        return self._past_totals(terms)
 
-    def _read_books(self) -> None:
-        columns = {
-            NAMES: ("names_before", ("user_id", "number")),
-            CELLS: ("past", ("slot", "cell", "asked", "moved")),
-            CUT: ("past_cut", ("slot", "number", "moved", "charge_high", "charge_low")),
-            USERS: ("users_stored", ("number", *_LIMBS)),
-        }
-        earlier = self._books.earlier
-        for file, (view, names) in columns.items():
-            folders = earlier[-1:] if file == USERS else earlier
-            if folders:
-                paths = [str(each / file) for each in folders]
-                self._rows[view] = self._engine.read_files(view, "parquet", paths, None, names)
-            else:
-                nothing = ", ".join(f"weight AS {name}" for name in names if name != "user_id")
-                self._rows[view] = Relation.of(
-                    f"SELECT CAST(user_id AS STRING) AS user_id, {nothing}"
-                    f" FROM {self._relation} WHERE 1 = 0",
-                )
-        self._rows["users_before"] = Relation.of(
-            "SELECT number, wide_of(need_high, need_low) AS need,"
-            " wide_of(spent_high, spent_low) AS spent"
-            f" FROM {self._rows['users_stored']}",
+    def _past_totals(self, terms: Terms) -> list[list[int]]:
+        cells, columns = len(self.layout), len(self.layout) + len(terms.cuts)
+        totals = [[0] * columns for _ in range(self._slot - 1)]
+        kept = (
+            f"SELECT slot, cell % {self._places} AS place, CAST(sum(kept) AS BIGINT)"
+            f" FROM {self._rows['renewed_cells']} AS cells GROUP BY slot, cell % {self._places}"
+        )
+        for number, tier in enumerate(terms.cuts, start=1):
+            kept += (
+                f" UNION ALL SELECT slot, {cells + number - 1},"
+                f" CAST(sum(whole_div(moved, {tier.multiplier})) AS BIGINT)"
+                f" FROM {self._rows[f'renewed_{number}']} AS counted WHERE slot > 0 GROUP BY slot"
+            )
+        for slot, place, total in self._engine.rows("totals of the past", kept):
+            totals[slot - 1][place] = int(total)
+        return totals
+
+    def admit(self, terms: Terms) -> list[int]:
+        self.open(terms.costs)
+        text = self._admission(terms)
+        self._rows["above"] = Relation.of(text.above())
+        self._table("judged", text.judged())
+        self._table("short", text.short())
+        self._rows["charged"] = Relation.of(text.charged())
+        left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
+        for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
+            past = self._rows[_PAST_CUT[file]]
+            self._table(f"counted_{number}", text.counted(number, past, left))
+            left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
+        self._rows["after"] = Relation.of(text.after())
+        self._check(terms)
+        self._write(terms, text)
+        self.people = self._people(text)
+        cut_column = len(self.layout)
+        counted = "".join(
+            f"\nUNION ALL\nSELECT {cut_column + number}, CAST(coalesce(sum(counted), 0) AS BIGINT)"
+            f" FROM {self._rows[f'counted_{number + 1}']}"
+            for number in range(len(terms.cuts))
+        )
+        found = self._engine.rows(
+            "totals of what is kept",
+            f"""
+SELECT cell % {self._places} AS place, CAST(sum(kept) AS BIGINT)
+FROM ({text.kept_cells()}) AS kept GROUP BY cell % {self._places}{counted}""",
+        )
+        totals = [0] * (cut_column + len(terms.cuts))
+        for place, total in found:
+            totals[place] = int(total)
+        return totals
+
+    # ---- steps ---------------------------------------------------------------------------------
+
+    def _admission(self, terms: Terms) -> AdmissionSql:
+        """Texts of a slot's terms, with multipliers and caps of cells where they are not alike."""
+        if terms.multipliers and "weighed" not in self._rows:
+            self._rows["weighed"] = self._engine.numbers(
+                "weighed",
+                {
+                    "cell_index": list(range(len(terms.multipliers))),
+                    "multiplier": list(terms.multipliers),
+                    "cap": [terms.cap(each) for each in terms.multipliers],
+                },
+            )
+        growth = self._growth_joined("rooms", terms.pace.growth) if terms.pace else ""
+        return AdmissionSql(terms, self.layout, self._places, self._rows, growth)
+
+    def _sizes_joined(self, cell: str) -> str:
+        """Rows with a cell beside its size."""
+        if "sizes" not in self._rows:
+            return "CROSS JOIN (SELECT CAST(1 AS BIGINT) AS size) AS sizes"
+        return f"JOIN {self._rows['sizes']} AS sizes ON sizes.cell_index = {cell} % {self._places}"
+
+    def _growth_joined(self, people: str, growth: Growth) -> str:
+        table = self._engine.numbers("growth", factors(growth))
+        return f" JOIN {table} AS growth ON growth.times = greatest({people}.seen, 1)"
+
+    def _make_columns(self, costs: Sequence[int]) -> None:
+        self._table(
+            "columns",
+            "\nUNION ALL\n".join(columns_sql(self.layout, self._places, self._rows, costs)),
         )
 
     def _give_numbers(self) -> None:
@@ -243,154 +323,86 @@ JOIN {self._rows["names_new"]} AS names ON names.user_id = asked.newcomer""",
         )
 
     def _everybody(self, active: str) -> str:
-        """Need and account of all users so far, those of the slot as they are in `active`."""
+        """Needs and account of all users so far, those of the slot as they are in `active`."""
+        columns = ("number", "own", "across", "seen", "fixed", "spent")
         return f"""
-SELECT number, need, spent FROM {self._rows[active]}
+SELECT {", ".join(columns)} FROM {self._rows[active]} AS now
 UNION ALL
-SELECT before.number, before.need, before.spent FROM {self._rows["users_before"]} AS before
+SELECT {", ".join(f"before.{name}" for name in columns)}
+FROM {self._rows["users_before"]} AS before
 LEFT JOIN {self._rows[active]} AS active ON active.number = before.number
 WHERE active.number IS NULL"""
 
-    def _judge(self, terms: Terms, multiplier: int, limit: int) -> None:
-        """How many parts of each user's cells fit, and what they cost if all do."""
-        cap = terms.cap(multiplier)
-        # Hardly anybody has a cell above the cap, so that columns hold what was asked for.
-        above = "\nUNION ALL\n".join(
-            f"SELECT {view.depth} AS depth, {self._column('cell', view)} AS place,"
-            f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self._rows['asked']}"
-            f" WHERE asked > {cap} GROUP BY {self._column('cell', view)}"
-            for view in self.layout.views
-        )
-        self._rows["above"] = Relation.of(above)
-        self._table(
-            "judged",
-            f"""
-WITH capped AS (
-  SELECT number, squared_weight, before, excess,
-    wide((asked - coalesce(excess, 0)) * {multiplier}) AS moved
-  FROM {self._rows["columns"]} AS columns LEFT JOIN {self._rows["above"]} AS above
-    ON above.depth = columns.depth AND above.place = columns.place
-),
-sums AS (
-  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square,
-    sum(squared_weight * moved * before) AS cross_term, max(excess) AS excess
-  FROM capped GROUP BY number
-),
-rooms AS (
-  SELECT sums.number, need, spent, square, cross_term, excess, {whole(limit)} - spent AS room
-  FROM sums JOIN {self._rows["active"]} AS active ON active.number = sums.number
-)
-SELECT number, need, spent, square + 2 * cross_term AS charge,
-  CASE WHEN excess IS NULL THEN 0 ELSE 1 END AS is_capped,
-  {PARTS_THAT_FIT} AS parts
-FROM ({guessed("rooms", "number, need, spent, excess")}) AS guessed""",
-        )
-
-    def _cut_short(self, terms: Terms, multiplier: int) -> None:
-        """Cells of the few users of whom not everything is kept, and what the rest costs them."""
-        self._table(
-            "short",
-            f"""
-SELECT cell, judged.number, asked, whole_div(
-  least(asked, {terms.cap(multiplier)}) * parts, {PARTS}) AS kept
-FROM {self._rows["asked"]} AS cells
-JOIN {self._rows["judged"]} AS judged ON judged.number = whole_div(cell, {self._places})
-WHERE parts < {PARTS} OR is_capped = 1""",
-        )
-        kept_of = "\nUNION ALL\n".join(
-            f"SELECT {view.depth} AS depth, {self._column('cell', view)} AS place,"
-            f" wide(CAST(sum(kept) AS BIGINT) * {multiplier}) AS moved"
-            f" FROM {self._rows['short']} GROUP BY {self._column('cell', view)}"
-            for view in self.layout.views
-        )
-        self._rows["charged"] = Relation.of(
-            f"""
-WITH kept AS ({kept_of}),
-charges AS (
-  SELECT number, sum(squared_weight * moved * (2 * before + {terms.own} * moved)) AS charge
-  FROM kept JOIN {self._rows["columns"]} AS columns
-    ON columns.depth = kept.depth AND columns.place = kept.place
-  GROUP BY number
-)
-SELECT cut.number, cut, charge FROM (
-  SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut FROM {self._rows["short"]} GROUP BY number
-) AS cut JOIN charges ON charges.number = cut.number""",
-        )
-
-    def _count_what_was_cut(self, terms: Terms, multiplier: int) -> None:
-        """How much was cut of each of them, as far as their budget lets it be counted."""
-        self._table(
-            "counted",
-            f"""
-WITH cost_with (slot, cost) AS (VALUES {slot_values(terms.costs)}),
-earlier AS (
-  SELECT past.number, sum(wide(past.moved * cost)) AS before,
-    sum(wide_of(charge_high, charge_low)) AS spent
-  FROM {self._rows["past_cut"]} AS past
-  JOIN {self._rows["charged"]} AS charged ON charged.number = past.number
-  JOIN cost_with ON cost_with.slot = past.slot
-  GROUP BY past.number
-),
-rooms AS (
-  SELECT charged.number, charged.charge AS kept_charge, coalesce(before, wide(0)) AS before,
-    coalesce(spent, wide(0)) AS spent, least(cut, {terms.cap(multiplier)}) AS capped
-  FROM {self._rows["charged"]} AS charged LEFT JOIN earlier ON earlier.number = charged.number
-),
-sums AS (
-  SELECT number, kept_charge, spent, before, capped,
-    {terms.own} * wide(capped * {multiplier}) * wide(capped * {multiplier}) AS square,
-    wide(capped * {multiplier}) * before AS cross_term, {whole(terms.cut_limit)} - spent AS room
-  FROM rooms
-),
-counted AS (
-  SELECT number, kept_charge, spent, before,
-    whole_div(capped * {PARTS_THAT_FIT}, {PARTS}) AS counted
-  FROM ({guessed("sums", "number, kept_charge, spent, before, capped")}) AS guessed
-)
-SELECT number, kept_charge, counted, counted * {multiplier} AS moved, spent,
-  wide(counted * {multiplier}) * (2 * before + {terms.own} * wide(counted * {multiplier}))
-    AS charge
-FROM counted""",
-        )
-
-    def _kept_cells(self) -> str:
-        """Cells of everybody: the few that were cut short, and all others whole."""
-        return f"""
-SELECT cell, asked, kept FROM {self._rows["short"]}
-UNION ALL
-SELECT cell, asked, asked AS kept FROM {self._rows["asked"]} AS cells
-LEFT JOIN {self._rows["counted"]} AS counted
-  ON counted.number = whole_div(cells.cell, {self._places})
-WHERE counted.number IS NULL"""
-
     def _check(self, terms: Terms) -> None:
         """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
-        self._rows["after"] = Relation.of(
-            f"""
-SELECT judged.number, need, judged.spent + coalesce(kept_charge, judged.charge) AS spent
-FROM {self._rows["judged"]} AS judged
-LEFT JOIN {self._rows["counted"]} AS counted ON counted.number = judged.number""",
+        cuts = "".join(
+            f" + (SELECT count(*) FROM {self._rows[f'counted_{number}']}"
+            f" WHERE spent + charge > {whole(tier.limit)})"
+            for number, tier in enumerate(terms.cuts, start=1)
         )
-        ((kept, cut),) = self._engine.rows(
+        ((beyond,),) = self._engine.rows(
             "largest accounts",
-            f"""
-SELECT (SELECT count(*) FROM {self._rows["after"]} WHERE spent > {whole(terms.kept_limit)}),
-  (SELECT count(*) FROM {self._rows["counted"]} WHERE spent + charge > {whole(terms.cut_limit)})""",
+            f"SELECT (SELECT count(*) FROM {self._rows['after']}"
+            f" WHERE spent > {whole(terms.kept_limit)}){cuts}",
         )
-        if kept or cut:
+        if beyond:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
 
-    def _write(self, terms: Terms) -> None:
+    def _write(self, terms: Terms, text: AdmissionSql) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
+        halves = ", ".join(
+            f"high({name}) AS {name}_high, low({name}) AS {name}_low" for name in WIDE_COLUMNS
+        )
         parts = {
             NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
-            CELLS: f"SELECT {slot}, cell, asked, kept * {terms.multiplier} AS moved"
-            f" FROM ({self._kept_cells()}) AS kept",
-            CUT: f"SELECT {slot}, number, moved, high(charge) AS charge_high,"
-            f" low(charge) AS charge_low FROM {self._rows['counted']} WHERE moved > 0",
-            USERS: "SELECT number, high(need) AS need_high, low(need) AS need_low,"
-            " high(spent) AS spent_high, low(spent) AS spent_low"
+            CELLS: f"SELECT {slot}, cell, asked, moved FROM ({text.kept_cells()}) AS kept",
+            CUT: self._counted(slot, 1),
+            REST: self._counted(slot, 2) if terms.rest else f"{self._counted(slot, 1)} AND 1 = 0",
+            USERS: f"SELECT number, CAST(seen AS BIGINT) AS seen, {halves}"
             f" FROM ({self._everybody('after')}) AS everybody",
         }
+        if self._is_renewed:
+            columns = ", ".join(CUT_COLUMNS)
+            past = f"SELECT slot, cell, asked, moved FROM {self._rows['past']} AS past"
+            parts[CELLS] += f" UNION ALL {past}"
+            for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
+                renewed = self._rows[f"renewed_{number}"]
+                parts[file] += f" UNION ALL SELECT {columns} FROM {renewed} AS renewed"
         for file, sql in parts.items():
             self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
+
+    def _people(self, text: AdmissionSql) -> int:
+        """The sum of hashes of user ids and what each has in the slot's cells."""
+        row = ", ':', ".join(
+            f"CAST({column} AS STRING)" for column in (f"cell % {self._places}", "asked", "moved")
+        )
+        ((total,),) = self._engine.rows(
+            "people of the slot",
+            f"""
+SELECT coalesce(sum(wide(sha256_number(concat({row}, ':', names.user_id)))), wide(0))
+FROM ({text.kept_cells()}) AS kept JOIN (
+  SELECT user_id, number FROM {self._rows["names_before"]} AS known
+  UNION ALL SELECT user_id, number FROM {self._rows["names_new"]} AS newcomers
+) AS names ON names.number = whole_div(kept.cell, {self._places})""",
+        )
+        return int(total)
+
+    def _counted(self, slot: str, number: int) -> str:
+        return (
+            f"SELECT {slot}, number, moved, high(charge) AS charge_high, low(charge) AS charge_low"
+            f" FROM {self._rows[f'counted_{number}']} AS counted WHERE moved > 0"
+        )
+
+
+_PAST_CUT = {CUT: "past_cut", REST: "past_rest"}
+
+
+def _pairs(first: Gram, second: Gram) -> dict[str, list[int]]:
+    """Pairs of slots with what they add of two sums; both orders of a pair are one row."""
+    pairs = [(s, r) for s in range(len(first)) for r in range(s, len(first))]
+    return {
+        "slot": [s + 1 for s, _ in pairs],
+        "later": [r + 1 for _, r in pairs],
+        "first_sum": [first[s][r] * (1 if s == r else 2) for s, r in pairs],
+        "second_sum": [second[s][r] * (1 if s == r else 2) for s, r in pairs],
+    }

@@ -51,26 +51,9 @@ class Contributions(Protocol):
 class Accounts(Protocol):
     """Contributions with books for every user: what was asked for, kept and spent so far.
 
-    Slots are gone through in order, once each: `needs`, if at all, and then `admit`. Where the
-    layout counts people once, somebody asks for a cell on the first slot that has rows of both.
-    """
-
-    slots: int
-    layout: Layout
-
-    def needs(self, costs: Sequence[int], edges: Sequence[int]) -> Integers:
-        """Users by need: the cost that everything they asked for so far would have with
-        multipliers of 1, this slot included; `costs` are G_t1 .. G_tt. Entry i counts edges[i-1] <
-        need <= edges[i], and one more entry counts what is above the last edge."""
-
-    def admit(self, terms: Terms) -> list[int]:
-        """Weight per cell that the filter keeps of the slot, and after the cells what it cut, as
-        far as the filter lets that be counted."""
-
-
-class RenewableAccounts(Protocol):
-    """The same where the past may be let in again. Slots are gone through in order, once each:
-    `open`, `needs`, if at all, `renew` if the past is let in again, and then `admit`.
+    Slots are gone through in order, once each: `open` and `needs`, if at all, `renew` if the past
+    is let in again, and then `admit`. Where the layout counts people once, somebody asks for a cell
+    on the first slot that has rows of both.
     """
 
     slots: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED
 from adsbpc.model.layout import Layout
@@ -30,6 +31,16 @@ class Row:
     slot: int
     cell: int
     weight: int
+
+
+def taken_apart(rows: Iterable[Row], layout: Layout) -> list[Row]:
+    """In the cells of a layout that is taken apart: what is in a finest cell is in its sums too."""
+    firsts = list(accumulate((view.columns for view in layout.stood_for), initial=0))
+    return [
+        replace(row, cell=first + row.cell // view.stride)
+        for row in rows
+        for first, view in zip(firsts, layout.stood_for, strict=False)
+    ]
 
 
 def _of_user(rows: Iterable[Row], slot: int | None) -> list[list[Row]]:

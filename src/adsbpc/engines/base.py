@@ -13,6 +13,7 @@ each engine defines when it opens:
     is_text(s)             whether a text is valid UTF-8; some engines never hold another
     fingerprint(s, t)      a 64-bit hash of two texts; differs between engines, so it may only
                            narrow down what is then compared exactly
+    sha256_digits(s)       SHA-256 of a text in UTF-8, as 64 hexadecimal digits in lower case
 
 A row of a file that cannot be read never stops a run: it comes as nulls, with the reason in the
 column UNREADABLE, which every view over files has.
@@ -23,12 +24,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from adsbpc.engines.csv_dialect import CsvDialect
+
+if TYPE_CHECKING:
+    from adsbpc.engines.outer_tables import OuterCopies, OuterTable
 
 FileFormat = Literal["parquet"] | CsvDialect
 
@@ -82,6 +86,26 @@ class Engine(ABC):
     def __init__(self) -> None:
         self._made: list[Relation] = []
         self._count = 0
+        self._outer: OuterCopies | None = None
+
+    def describe_outer(self, table: OuterTable) -> Schema:
+        """The columns of a table that stands outside of the engine."""
+        empty = self._outer_copies().without_rows(table)
+        (found,) = self.describe_files("parquet", [empty], None)
+        return replace(found, where=table.where)
+
+    def read_outer(self, what: str, table: OuterTable, columns: Sequence[str]) -> Relation:
+        """Columns of such a table, from a copy that lasts as long as the session."""
+        return self.read_files(
+            what, "parquet", [self._outer_copies().of(table, columns)], None, columns
+        )
+
+    def _outer_copies(self) -> OuterCopies:
+        if self._outer is None:
+            from adsbpc.engines.outer_tables import OuterCopies
+
+            self._outer = OuterCopies()
+        return self._outer
 
     def _new(self, what: str, *, is_table: bool = False) -> Relation:
         self._count += 1
@@ -114,6 +138,11 @@ class Engine(ABC):
     @abstractmethod
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
         """Define a small temporary table of BIGINT columns."""
+
+    @abstractmethod
+    def secret(self, what: str, text: str) -> Relation:
+        """Define a temporary table with one row and the column `secret`: for what must stand in no
+        text of a query, because errors and logs of engines quote those."""
 
     @abstractmethod
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
@@ -151,7 +180,9 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the session and remove what it spilled."""
+        """End the session and remove what it spilled and copied."""
+        if self._outer is not None:
+            self._outer.close()
 
 
 def quote_name(name: str) -> str:

@@ -15,6 +15,7 @@ from adsbpc.errors import EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 _VOCABULARY = (
     "CREATE TEMP MACRO whole_div(a, b) AS CAST(a AS BIGINT) // CAST(b AS BIGINT)",
@@ -28,6 +29,8 @@ _VOCABULARY = (
     "CREATE TEMP MACRO moment_text(m) AS strftime(make_timestamp(m), '%Y-%m-%d %H:%M:%S.%f')",
     "CREATE TEMP MACRO is_text(s) AS TRUE",
     "CREATE TEMP MACRO fingerprint(s, t) AS hash(s, t)",
+    "CREATE TEMP MACRO sha256_digits(s) AS sha256(s)",
+    "CREATE TEMP MACRO sha256_number(s) AS CAST('0x' || substr(sha256(s), 1, 13) AS BIGINT)",
 )
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -139,10 +142,19 @@ class DuckDBEngine(Engine):
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
         import pyarrow as pa
 
-        given = pa.table({key: pa.array(list(c), pa.int64()) for key, c in columns.items()})
-        self._connection.register("given_numbers", given)
-        relation = self.table(what, "SELECT * FROM given_numbers")
-        self._connection.unregister("given_numbers")
+        return self._given(
+            what, pa.table({key: pa.array(list(c), pa.int64()) for key, c in columns.items()})
+        )
+
+    def secret(self, what: str, text: str) -> Relation:
+        import pyarrow as pa
+
+        return self._given(what, pa.table({"secret": pa.array([text], pa.string())}))
+
+    def _given(self, what: str, rows: pa.Table) -> Relation:
+        self._connection.register("given_rows", rows)
+        relation = self.table(what, "SELECT * FROM given_rows")
+        self._connection.unregister("given_rows")
         return relation
 
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
@@ -239,6 +251,7 @@ class DuckDBEngine(Engine):
     def close(self) -> None:
         self._connection.close()
         self._spill.cleanup()
+        super().close()
 
 
 def _literal(value: str) -> str:

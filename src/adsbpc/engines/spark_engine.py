@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,11 @@ from adsbpc.engines.spark_parquet import backticked, from_milliseconds, millisec
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
+
+    from adsbpc.engines.outer_tables import OuterTable
 
 # What Spark calls a line of text.
 _LINE = "value"
@@ -39,6 +44,9 @@ _VOCABULARY = (
     "CREATE TEMPORARY FUNCTION is_text(s STRING) RETURNS BOOLEAN RETURN is_valid_utf8(s)",
     "CREATE TEMPORARY FUNCTION fingerprint(s STRING, t STRING) RETURNS BIGINT"
     " RETURN xxhash64(s, t)",
+    "CREATE TEMPORARY FUNCTION sha256_digits(s STRING) RETURNS STRING RETURN sha2(s, 256)",
+    "CREATE TEMPORARY FUNCTION sha256_number(s STRING) RETURNS BIGINT"
+    " RETURN CAST(conv(substr(sha2(s, 256), 1, 13), 16, 10) AS BIGINT)",
 )
 
 # What the portable texts rely on; set on a session of our own, so that nobody else's changes.
@@ -91,6 +99,13 @@ def find_java() -> str | None:
     return candidate if started.returncode == 0 else None
 
 
+@cache
+def _stop_in_the_end(context: SparkContext) -> None:
+    """Before the program takes Java down, which would leave executors of a cluster to complain of
+    what is gone, with tracebacks."""
+    atexit.register(context.stop)
+
+
 def column_kind(declared: str) -> ColumnKind:
     if declared.startswith("decimal"):
         return ColumnKind.NUMBER
@@ -111,7 +126,8 @@ class SparkEngine(Engine):
             ) from None
         super().__init__()
         settings = {**_DEFAULTS, **(options or {})}
-        if str(settings["spark.master"]).startswith("local") and find_java() is None:
+        self._is_local = str(settings["spark.master"]).startswith("local")
+        if self._is_local and find_java() is None:
             raise AdsbpcError(MISSING_JAVA)
         builder = SparkSession.builder.appName("adsbpc")
         for key, value in settings.items():
@@ -125,6 +141,8 @@ class SparkEngine(Engine):
                 f"[engine.options]: Spark does not start with them: {_cause(error)}. "
                 "Options are Spark settings such as spark.master"
             ) from None
+        if not re.fullmatch(r"local(\[.*\])?", str(settings["spark.master"])):
+            _stop_in_the_end(self._session.sparkContext)
         for key, value in _SESSION.items():
             self._session.conf.set(key, value)
         for statement in _VOCABULARY:
@@ -162,6 +180,9 @@ class SparkEngine(Engine):
         schema = ", ".join(f"{key} BIGINT" for key in columns)
         listed = list(zip(*columns.values(), strict=True))
         return self._name(what, self._session.createDataFrame(listed, schema))
+
+    def secret(self, what: str, text: str) -> Relation:
+        return self._name(what, self._session.createDataFrame([(text,)], "secret STRING"))
 
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
 
@@ -326,11 +347,29 @@ class SparkEngine(Engine):
         return found.pop() if found else frozenset()
 
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
+        return self._columns_of(what, self._session.table(table), columns)
+
+    def _columns_of(self, what: str, frame: DataFrame, columns: Sequence[str]) -> Relation:
         from pyspark.sql.functions import lit
 
-        wanted = [backticked(name) for name in columns]
-        frame = self._session.table(table).select(wanted)
-        return self._name(what, frame.withColumn(UNREADABLE, lit(None).cast("string")))
+        wanted = frame.select([backticked(name) for name in columns])
+        return self._name(what, wanted.withColumn(UNREADABLE, lit(None).cast("string")))
+
+    def describe_outer(self, table: OuterTable) -> Schema:
+        if self._is_local:
+            return super().describe_outer(table)
+        return self._describe(table.where, partial(self._connected, table))
+
+    def read_outer(self, what: str, table: OuterTable, columns: Sequence[str]) -> Relation:
+        if self._is_local:
+            return super().read_outer(what, table, columns)
+        return self._columns_of(what, self._connected(table), columns)
+
+    def _connected(self, table: OuterTable) -> DataFrame:
+        """On a cluster, which would see no copy that this machine makes."""
+        from adsbpc.engines.spark_tables import connected
+
+        return connected(self._session, table)
 
     def write_parquet(self, what: str, sql: str, path: Path) -> None:
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
@@ -351,6 +390,7 @@ class SparkEngine(Engine):
     def close(self) -> None:
         for relation in list(self._made):
             self.drop(relation)
+        super().close()
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -12,7 +12,7 @@ from adsbpc.model.slots import SlotGrid, ZoneOffset
 
 # Groups: 1 day, 2 clock to the second, 3 fraction to the microsecond, 4 zone. A day alone is its
 # first moment. No backslashes, so that the text means the same in every SQL dialect.
-_ISO_8601 = (
+ISO_8601 = (
     "^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
     "(?:([.][0-9]{1,6})[0-9]*)? ?(Z|[+-](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?)?)?$"
 )
@@ -63,10 +63,10 @@ def moment(column: str, kind: ColumnKind, form: str, clock: ClockFormat | None) 
     if form in _EPOCH_FACTORS:
         return Moment(_epoch(column, kind, _EPOCH_FACTORS[form]), UTC)
     day, time, fraction, zone = (
-        f"regexp_extract({column}, '{_ISO_8601}', {group})" for group in (1, 2, 3, 4)
+        f"regexp_extract({column}, '{ISO_8601}', {group})" for group in (1, 2, 3, 4)
     )
     time = f"coalesce(nullif({time}, ''), '00:00:00')"
-    return Moment(_wall(column, _ISO_8601, f"{day} || ' ' || {time} || {fraction}"), zone)
+    return Moment(_wall(column, ISO_8601, f"{day} || ' ' || {time} || {fraction}"), zone)
 
 
 def _wall(column: str, pattern: str, written: str) -> str:

@@ -4,7 +4,8 @@ That is the slot in which it arrives. Where slots are held back for late impress
 conversion has the touches that arrived up to that long after the end of its slot; and one that had
 none by then waits for one (`wait`), and is placed in the first slot that can have it. So a
 conversion is in one slot, by the rows of its own user alone, and what arrives after a release moves
-nothing that was released: a further touch can only make a conversion's place earlier.
+nothing that was released: a further touch can only make a conversion's place earlier. Where
+conversions count whether or not anybody touched them, none waits.
 """
 
 from __future__ import annotations
@@ -18,15 +19,24 @@ _ORDER = "time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -
 
 
 def conversions_sql(
-    spec: CampaignSpec, slots: range, read: Relation, impressions: Relation, further: str
+    spec: CampaignSpec,
+    slots: range,
+    read: Relation,
+    impressions: Relation,
+    further: str,
+    *,
+    waits: bool = True,
 ) -> str:
-    """The good conversions of some slots, numbered within user and slot, the first ones of many."""
+    """The good conversions of some slots, numbered within user and slot, the first ones of many.
+    Those without a touch wait for one, if the campaign says so and it `waits`."""
+    is_waiting = waits and bool(spec.events.wait)
+    placed = _waiting(spec, read, impressions, further) if is_waiting else _arriving(spec, read)
     settled = ""
     if spec.events.settle is not None:
         ends_at = slot_end("slot", spec.grid)
         settled = f",\n  {ends_at} + {spec.events.settle} AS settled_us"
     return f"""
-WITH {_placed(spec, read, impressions, further)},
+WITH {placed},
 numbered AS (
   SELECT placed.*, row_number() OVER (
       PARTITION BY user_id, slot
@@ -47,15 +57,17 @@ WHERE conversion_number
   <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""
 
 
-def _placed(spec: CampaignSpec, read: Relation, impressions: Relation, further: str) -> str:
-    """Named steps that end in `placed`, the good conversions with their slot."""
-    grid = spec.grid
-    if not spec.events.wait:
-        return f"""placed AS (
-  SELECT checked.*, {slot_number("arrived_us", grid)} AS slot
+def _arriving(spec: CampaignSpec, read: Relation) -> str:
+    """The step `placed`: good conversions with the slot in which they arrive."""
+    return f"""placed AS (
+  SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
   FROM {read} AS checked WHERE reason IS NULL
 )"""
-    section = spec.attribution
+
+
+def _waiting(spec: CampaignSpec, read: Relation, impressions: Relation, further: str) -> str:
+    """Named steps that end in `placed`, where conversions wait for a touch."""
+    grid, section = spec.grid, spec.attribution
     columns = f"kind, value, event_id{further}"
     absent = "".join(f", CAST(NULL AS INT) AS {name}" for name in further.split(", ")[1:])
     # The first moment at which a slot that ends after it has a touch.

@@ -1,4 +1,5 @@
-"""Where events come from: Parquet, CSV, a list of files, or a table that the engine already has."""
+"""Where events come from: Parquet, CSV, a list of files, a table that the engine already has, or
+one that stands elsewhere: Delta, Iceberg, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adsbpc.engines import CsvDialect, Engine, FileFormat, Relation, Schema
+from adsbpc.engines.outer_tables import OuterTable
 from adsbpc.errors import SourceError
 from adsbpc.model.spec import CampaignSpec
 
@@ -22,13 +24,15 @@ _USUAL = CsvDialect()
 class Source:
     """A location of the campaign file, resolved: files of a format, or a table if there is none.
 
-    `where` names it in messages. `base` is set where folders `name=value` below it are columns.
+    `where` names it in messages. `base` is set where folders `name=value` below it are columns. An
+    `outer` table stands outside of the engine.
     """
 
     file_format: FileFormat | None
     where: str
     files: tuple[str, ...] = ()
     base: str | None = None
+    outer: OuterTable | None = None
 
     @property
     def is_csv(self) -> bool:
@@ -40,12 +44,16 @@ class Source:
 
     def describe(self, engine: Engine) -> list[Schema]:
         """The schema of each file, or of the table."""
+        if self.outer is not None:
+            return [engine.describe_outer(self.outer)]
         if self.file_format is None:
             return [engine.describe_table(self.where)]
         return engine.describe_files(self.file_format, self.files, self.base)
 
     def open(self, engine: Engine, what: str, columns: Sequence[str]) -> Relation:
         """Columns of the source, whose schemas have been found to agree."""
+        if self.outer is not None:
+            return engine.read_outer(what, self.outer, columns)
         if self.file_format is None:
             return engine.read_table(what, self.where, columns)
         return engine.read_files(what, self.file_format, self.files, self.base, columns)
@@ -61,6 +69,9 @@ def resolve_source(
 ) -> Source:
     """Turn `[events] impressions = "..."`, whose `key` is "[events] impressions", into files or a
     table name."""
+    outer = OuterTable.at(location, directory)
+    if outer is not None:
+        return Source("parquet", outer.where, outer=outer)
     if "://" in location:
         file_format: FileFormat = dialect if location.endswith(_CSV) else "parquet"
         base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None

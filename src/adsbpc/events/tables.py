@@ -3,6 +3,8 @@
     conversions  conversion_key, user_id, conversion_number, conversion_id, slot, time_us, value
                  (placement.py says in which slot each is)
     impressions  user_id, time_us, is_click, publisher_number, touch_order
+    arrivals     the same in the slots in which they arrive, though others may wait for a touch
+    history      those of all slots so far, where somebody's past matters
     exposures    user_id, slot, time_us, is_click, publisher_index
     publishers   publisher_number, publisher_id, publisher_index
     quarantine   bad rows, with a reason
@@ -115,10 +117,13 @@ class EventTables:
     checked: Mapping[str, Relation]
     publisher_count: int
     text_users: bool
+    arrivals: Relation
     conversion_dimensions: tuple[str, ...] = ()
     impression_dimensions: tuple[str, ...] = ()
     # How late a touch of a slot that is held back may arrive; None if arrivals do not matter.
     late_after_us: int | None = None
+    # None where nobody's past matters.
+    history: Relation | None = None
 
     @property
     def by_arrival(self) -> bool:
@@ -180,6 +185,8 @@ def read_events(
     begins_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
     # Conversions that have waited for a touch may be in the slot, too.
     starts_at = max(begins_at - spec.events.wait, grid.starts_at)
+    # And where the past of its people matters, all conversions are read that they may have had.
+    reads_from = grid.starts_at if spec.looks_back else starts_at
     by_arrival = spec.events.settle is not None
     first_moment = starts_at - lateness - lookback
 
@@ -193,7 +200,7 @@ def read_events(
     # conversions with ids, which are gone through twice, and are few beside impressions.
     parsed = _rows(
         engine, "conversions_parsed",
-        conversions_checked(conversions, spec, window(conversions, starts_at)),
+        conversions_checked(conversions, spec, window(conversions, reads_from)),
         kept=slot is not None and "event_id" in conversions.fields,
     )  # fmt: skip
     # The first to arrive is kept, so that a repeat can never displace what was released.
@@ -204,7 +211,7 @@ def read_events(
     )  # fmt: skip
     read_conversions = _rows(
         engine, "conversions_read",
-        _good_or_bad(checked, f"arrived_us >= {starts_at} AND arrived_us < {ends_at}"),
+        _good_or_bad(checked, f"arrived_us >= {reads_from} AND arrived_us < {ends_at}"),
         kept=slot is not None,
     )  # fmt: skip
 
@@ -220,7 +227,10 @@ def read_events(
         wanted += f" AND arrived_us < {ends_at + spec.events.held_back}"
     reachable = Relation.of(_good_or_bad(checked, wanted))
     if slot is not None:
-        kept = f"user_id IN (SELECT user_id FROM {read_conversions} WHERE reason IS NULL)"
+        kept = (
+            f"user_id IN (SELECT user_id FROM {read_conversions}"
+            f" WHERE reason IS NULL AND arrived_us >= {starts_at})"
+        )
         if spec.counts_impressions:
             # What the slot itself has counts, whoever sees it.
             kept = f"({kept} OR time_us >= {begins_at})"
@@ -232,13 +242,20 @@ def read_events(
     publishers = engine.table("publishers", publishers_sql(spec, read_impressions, impressions))
     ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
     order = touch_order((first_moment, ends_at), publisher_count)
+    placed = engine.table(
+        "conversions",
+        conversions_sql(spec, slots, read_conversions, read_impressions, further),
+        row_key="conversion_key",
+    )
+
+    def arriving(some: range) -> Relation:
+        return Relation.of(
+            conversions_sql(spec, some, read_conversions, read_impressions, further, waits=False)
+        )
+
     return EventTables(
         engine,
-        engine.table(
-            "conversions",
-            conversions_sql(spec, slots, read_conversions, read_impressions, further),
-            row_key="conversion_key",
-        ),
+        placed,
         Relation.of(touches_sql(read_impressions, publishers, impressions, order, by_arrival)),
         Relation.of(
             exposures_sql(spec, read_impressions, publishers, impressions, (begins_at, ends_at))
@@ -248,9 +265,11 @@ def read_events(
         {"impressions": reachable, "conversions": read_conversions},
         publisher_count,
         conversions.text_users,
+        arriving(slots) if spec.events.wait else placed,
         tuple(conversions.dimensions),
         tuple(impressions.dimensions),
         spec.events.held_back + spec.events.wait if by_arrival else None,
+        arriving(range(1, slots.stop)) if spec.looks_back else None,
     )
 
 

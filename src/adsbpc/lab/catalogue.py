@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adsbpc.errors import no_such_choice
 from adsbpc.lab.baselines import bounded, personal, strategies
+from adsbpc.lab.baselines.ablation import WITHOUT
 from adsbpc.lab.baselines.pipelinedp import PipelineDP
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.stream import stream
@@ -24,22 +25,22 @@ MECHANISMS: dict[str, LabMechanism] = {
     "personal-budget": personal.personal_budget(PersonalBudgetSection()),
     "personal-budget-oracle": personal.oracle,
     "personal-budget-total": personal.with_totals,
-    "personal-budget-by-rows": personal.by_rows,
+    **WITHOUT,
     "pipelinedp": PipelineDP(),
     "pipelinedp-guess": PipelineDP(limits="guess"),
     "pipelinedp-oracle": PipelineDP(limits="hindsight"),
 }
 
-# They are run if they are named: they take long, and answer one query.
-ONLY_IF_NAMED = ("pipelinedp", "pipelinedp-guess", "pipelinedp-oracle")
+# They are run if they are named: ablations, and what takes long and answers one query.
+ONLY_IF_NAMED = (*WITHOUT, "pipelinedp", "pipelinedp-guess", "pipelinedp-oracle")
 
 # What each one needs or is, for tables and the page.
 REMARKS = {
     "adsbpc-published": "as the paper's listings have it: spends more than it says",
     "adsbpc-oracle": "not private: its bound is read from the data",
     "personal-budget-oracle": "not private: its allowance is read from the data",
-    "personal-budget-total": "with columns for the sum of all publishers, weights 1 and 4",
-    "personal-budget-by-rows": "measures the past again when allowances change: in the lab only",
+    "personal-budget-total": "with columns for the sum of all publishers, weights 1 and 8",
+    **dict.fromkeys(WITHOUT, "one idea of personal budgets switched off"),
     "pipelinedp": "the library PipelineDP, released once at the end, limits by a noisy histogram",
     "pipelinedp-guess": "the same with limits for a heavy user of 30 conversions",
     "pipelinedp-oracle": "the same, not private: its limits are read from the data",

@@ -89,11 +89,12 @@ class Prepared:
         self.totals_lifetime = cache(self._contributions.totals_lifetime)
         self._histogram = cache(self._contributions.histogram)
         self.user_totals = cache(self._user_totals)
+        self.cells = cache(self._cells_of)
 
     @cached_property
     def with_totals(self) -> Prepared:
         """The same people, where the sum of everything has columns of its own."""
-        layout = Layout(self.layout.dimensions, (1, 4))
+        layout = Layout(self.layout.dimensions, (1, 8))
         contributions = copy(self._contributions)
         contributions.layout = layout
         return Prepared(replace(self.dataset, contributions=contributions))
@@ -127,10 +128,9 @@ class Prepared:
         conversions = np.bincount(place, weight[inside]) / UNITS_PER_CONVERSION
         return UserTotals(pair // len(self.layout), pair % len(self.layout), conversions)
 
-    @cached_property
-    def cells(self) -> CellIndex:
+    def _cells_of(self, layout: Layout) -> CellIndex:
         """For personal budgets, whose accounts go through the slots anew in every trial."""
-        return CellIndex.of(self._contributions)
+        return CellIndex.of(self._contributions, layout)
 
     @cached_property
     def truth(self) -> Reals:

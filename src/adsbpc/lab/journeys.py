@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from adsbpc.errors import SpecError
 from adsbpc.model import OTHER_PUBLISHER
+from adsbpc.model.arms import KeyedArms
 from adsbpc.model.attribution_spec import FittedModelName
 from adsbpc.model.durations import MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR
 from adsbpc.model.slots import SlotGrid
@@ -52,17 +55,26 @@ _SAME_DEVICE = 0.85
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Where the files of a made-up campaign stand."""
+    """Where the files of a made-up campaign stand; `caused` is what would not have happened without
+    it, by measure."""
 
     spec: Path
     impressions: int
     conversions: int
+    caused: dict[str, float] = field(default_factory=dict)
 
 
 def make_campaign(
-    directory: Path, users: int, slots: int, seed: int, model: str, engine: str = "duckdb"
+    directory: Path,
+    users: int,
+    slots: int,
+    seed: int,
+    model: str,
+    engine: str = "duckdb",
+    with_control: bool = False,
 ) -> MadeUp:
-    """Write impressions, conversions and a campaign file that measures them."""
+    """Write impressions, conversions and a campaign file that measures them; with a control, whose
+    people saw nothing, it measures what they caused, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -73,12 +85,21 @@ def make_campaign(
         raise SpecError(f"{directory}: cannot be made a folder ({error}). Give another") from None
     spec = directory / "campaign.toml"
     _remove_earlier(directory, spec)
-    spec.write_text(_spec_text(slots, model, engine), encoding="utf-8")
     grid = SlotGrid(_START, slots, "1d", "UTC")
     impressions = _impressions(rng, users, grid)
-    conversions = _conversions(rng, impressions, grid)
+    conversions, led_by = _conversions(rng, impressions, grid)
     # Further columns have a source of their own: without them, the people are the same.
     conversions |= _circumstances(np.random.default_rng([seed, 1]), conversions)
+    text, caused = _spec_text(slots, model, engine), dict[str, float]()
+    if with_control:
+        arms = KeyedArms.of(sha256(f"demo {seed}".encode()).hexdigest(), _ARM_SHARES)
+        (directory / _KEY_FILE).write_text(arms.key + "\n", encoding="ascii")
+        generator = np.random.default_rng([seed, 2])
+        impressions, conversions, caused = _held_back(
+            generator, impressions, conversions, led_by, arms
+        )
+        text = _with_lift(text, Counter(arms.arm_of(f"u{number}") for number in range(users)))
+    spec.write_text(text, encoding="utf-8")
     (directory / SPEND).write_text(_spend_text(impressions, grid), encoding="utf-8")
     for name, columns in (("impressions", impressions), ("conversions", conversions)):
         moments = columns["timestamp"].astype("datetime64[us]")
@@ -91,7 +112,7 @@ def make_campaign(
                 f"{directory}: cannot be written to ({error}). Free some space, or give "
                 "another folder"
             ) from None
-    return MadeUp(spec, len(impressions["user_id"]), len(conversions["user_id"]))
+    return MadeUp(spec, len(impressions["user_id"]), len(conversions["user_id"]), caused)
 
 
 def _remove_earlier(directory: Path, spec: Path) -> None:
@@ -112,6 +133,12 @@ def _remove_earlier(directory: Path, spec: Path) -> None:
 
 _SCOPE, _LEDGER = "demo", "demo-ledger.sqlite"
 SPEND = "spend.csv"
+_KEY_FILE, _TREATMENT, _CONTROL = "lift.key", "treatment", "control"
+# An arm sees everything but one publisher, so that its part shows.
+_WITHOUT, _WITHHELD = "no_search", "search"
+_ARM_SHARES = {_TREATMENT: 0.5, _WITHOUT: 0.25, _CONTROL: 0.25}
+# The part of purchases that ads did not cause.
+_ANYWAY = 0.75
 _LISTED = tuple(channel.name for channel in CHANNELS if channel.name != "partner")
 _MADE_UP = "# Made up by adsbpc demo"
 _START = np.datetime64("2026-03-01").astype(object)
@@ -158,8 +185,11 @@ def _time_of_day(rng: Generator, size: int) -> NDArray[np.int64]:
     return (hours * MICROSECONDS_PER_HOUR).astype(np.int64)
 
 
-def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Columns:
-    """Some touches lead to a purchase; some people buy again; some buy without any touch."""
+def _conversions(
+    rng: Generator, impressions: _Columns, grid: SlotGrid
+) -> tuple[_Columns, NDArray[np.generic]]:
+    """Some touches lead to a purchase; some people buy again; some buy without any touch. With the
+    publishers that led to them, "" for none."""
     moments = impressions["timestamp"].astype(np.int64)
     typical = {channel.name: channel.hours_to_conversion for channel in CHANNELS}
     names, codes = np.unique(impressions["publisher_id"], return_inverse=True)
@@ -174,14 +204,16 @@ def _conversions(rng: Generator, impressions: _Columns, grid: SlotGrid) -> _Colu
     strangers = max(1, chosen.size // 50)
     user = np.concatenate([user, np.char.add("s", np.arange(strangers).astype(str))])
     moment = np.concatenate([moment, rng.integers(grid.starts_at, grid.ends_at, strangers)])
+    led_by = np.concatenate([impressions["publisher_id"][chosen], np.full(strangers, "")])
     inside = moment < grid.ends_at
     user, moment = user[inside], moment[inside]
-    return {
+    columns: _Columns = {
         "user_id": user,
         "advertiser_id": np.full(user.size, "shoes"),
         "timestamp": moment,
         "event_id": np.char.add("order-", np.arange(user.size).astype(str)),
     }
+    return columns, led_by[inside]
 
 
 def _circumstances(rng: Generator, conversions: _Columns) -> _Columns:
@@ -202,6 +234,65 @@ def _circumstances(rng: Generator, conversions: _Columns) -> _Columns:
         "device": np.where(keeps, usual, drawn(_DEVICES, size)),
         "value": np.round(np.where(rng.random(size) < 0.05, large, basket), 2),
     }
+
+
+def _held_back(
+    rng: Generator,
+    impressions: _Columns,
+    conversions: _Columns,
+    led_by: NDArray[np.generic],
+    arms: KeyedArms,
+) -> tuple[_Columns, _Columns, dict[str, float]]:
+    """People of the control saw nothing, others all but one publisher, and they did not buy what
+    those ads had led to: of all purchases, most would have happened anyway. What is left, and what
+    ads have caused among those who saw everything."""
+    anyway = rng.random(led_by.size) < _ANYWAY
+    seen, bought = (
+        np.array([arms.arm_of(str(user)) for user in columns["user_id"]])
+        for columns in (impressions, conversions)
+    )
+    unseen = (seen == _CONTROL) | ((seen == _WITHOUT) & (impressions["publisher_id"] == _WITHHELD))
+    unled = (bought == _CONTROL) | ((bought == _WITHOUT) & (led_by == _WITHHELD))
+    treated, of_one = bought == _TREATMENT, led_by == _WITHHELD
+
+    def buyers(kept: NDArray[np.bool_]) -> int:
+        return int(np.unique(conversions["user_id"][treated & kept]).size)
+
+    whole = np.ones_like(anyway)
+    caused = {
+        "buyers": buyers(whole) - buyers(anyway),
+        "purchases": (treated & ~anyway).sum(),
+        f"buyers by {_WITHHELD}": buyers(whole) - buyers(anyway | ~of_one),
+        f"purchases by {_WITHHELD}": (treated & ~anyway & of_one).sum(),
+    }
+    return (
+        {name: values[~unseen] for name, values in impressions.items()},
+        {name: values[~unled | anyway] for name, values in conversions.items()},
+        {name: float(count) for name, count in caused.items()},
+    )
+
+
+def _with_lift(text: str, people: Counter[str]) -> str:
+    """The campaign file with arms, and with measures of them."""
+    shares = "".join(f"{arm} = {share}\n" for arm, share in _ARM_SHARES.items())
+    counts = "".join(f"{arm} = {people[arm]}\n" for arm in _ARM_SHARES)
+    measures = "".join(
+        f'[[measure]]\nname = "{name}"\nmetric = "{metric}"\nby = ["arm"]\nshare = {share}\n\n'
+        for name, metric, share in (
+            ("buyers", "converters", 0.1), ("purchases", "conversions", 0.15),
+            ("purchases squared", "squared_conversions", 0.05),
+        )
+    )  # fmt: skip
+    text = text.replace("share = 0.4", "share = 0.3").replace("share = 0.6", "share = 0.4")
+    # Credits by arm, to set beside what was caused there.
+    text = text.replace('by = ["publisher", "country"]', 'by = ["publisher", "arm"]')
+    head, _, rest = text.partition("[dimensions.country]")
+    _, start, rest = rest.partition("[dimensions.device]")
+    trial = (
+        f'[lift]\nkey_file = "{_KEY_FILE}"\n\n[lift.shares]\n{shares}\n[lift.people]\n{counts}\n'
+        f'[lift.withholds]\n{_WITHOUT} = ["{_WITHHELD}"]\n\n'
+    )
+    return head + measures + trial + start + rest
 
 
 def _spend_text(impressions: _Columns, grid: SlotGrid) -> str:

@@ -19,7 +19,8 @@ from adsbpc.lab.baselines.bounded import question_of
 from adsbpc.lab.baselines.personal import one_trial
 from adsbpc.lab.datasets import read_own_data
 from adsbpc.lab.evaluation import Prepared, Setting
-from adsbpc.mechanisms import fit_rho, guarantee_of, plan_personal, privacy_of
+from adsbpc.mechanisms import fit_rho, guarantee_of, privacy_of
+from adsbpc.mechanisms.by_rows.planning import plan_by_rows
 from adsbpc.model import CampaignSpec
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.model.toml import place
@@ -94,9 +95,9 @@ def try_out(
 
 def _released(pilot: Prepared, setting: Setting, guess: int, of_the_pilot: float) -> Guess:
     question = question_of(pilot, setting)
-    forecast = plan_personal(question, PersonalBudgetSection()).forecast
-    assert forecast is not None
-    allowance = min(max(forecast.fitting(of_the_pilot), _LEAST), _MOST)
-    mechanism = plan_personal(question, PersonalBudgetSection(allowance=allowance))
+    chooser = plan_by_rows(question, PersonalBudgetSection()).chooser
+    assert chooser is not None
+    allowance = min(max(chooser.fitting(of_the_pilot), _LEAST), _MOST)
+    mechanism = plan_by_rows(question, PersonalBudgetSection(allowance=allowance))
     bias, _, variances = one_trial(mechanism, pilot, setting, seed=1)
     return Guess(guess, sqrt(variances[-1]), float(np.sqrt((bias[-1] ** 2).mean())))

@@ -6,6 +6,9 @@ from adsbpc.fronts import lazy_front
 
 if TYPE_CHECKING:
     from adsbpc.mechanisms.adsbpc import AdsBPC, BoundedState
+    from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+    from adsbpc.mechanisms.by_rows.planning import plan_personal
+    from adsbpc.mechanisms.by_rows.state import RowsState
     from adsbpc.mechanisms.guarantees import (
         fit_rho,
         guarantee_of,
@@ -15,9 +18,6 @@ if TYPE_CHECKING:
     )
     from adsbpc.mechanisms.interface import Mechanism, Question, Rows, State
     from adsbpc.mechanisms.measures import Measures, MeasuresState, step_of
-    from adsbpc.mechanisms.personal_budget import PersonalBudget
-    from adsbpc.mechanisms.personal_planning import plan_personal
-    from adsbpc.mechanisms.personal_state import PersonalState
     from adsbpc.mechanisms.planning import (
         plan_adsbpc,
         plan_measures,
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AdsBPC",
     "BoundedState",
+    "BudgetByRows",
     "Measures",
     "MeasuresState",
     "Mechanism",
-    "PersonalBudget",
-    "PersonalState",
     "Question",
     "Rows",
+    "RowsState",
     "State",
     "fit_rho",
     "guarantee_of",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -19,11 +19,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from adsbpc.contributions.interface import Contributions
+from adsbpc.mechanisms.bounded_answers import BoundedAnswers
 from adsbpc.mechanisms.bounds import Past, Tracker, units
+from adsbpc.mechanisms.bounds_cut import CountedCut, CutCounter
 from adsbpc.mechanisms.interface import (
     Limit,
     Rows,
-    answered,
+    alike_in_views,
     check_next,
     check_released_by,
     layout_parts,
@@ -34,8 +36,8 @@ from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
-from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
-from adsbpc.model.running_noise import RunningNoise
+from adsbpc.model.release import ChargeLine, Drawn, Measured
+from adsbpc.model.running_noise import Cut, CutColumn, RunningNoise
 from adsbpc.privacy import Randomness, noisy_totals, source_of, totals_squared
 from adsbpc.workloads import (
     Margins,
@@ -99,7 +101,8 @@ class BoundedState:
 
 @dataclass(frozen=True)
 class AdsBPC:
-    """A planned run: what each slot may spend, how bounds are found, which questions are answered.
+    """A planned run: what each slot may spend, how bounds are found, which questions are answered,
+    and how what bounds cut is counted, if it is.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     contributions whose capped totals move by one user as `privacy.totals_squared` says.
@@ -111,6 +114,7 @@ class AdsBPC:
     tracker: Tracker
     workloads: tuple[Workload, ...]
     unit_value: float
+    cut: CutCounter | None = None
     name: ClassVar[Literal["adsbpc"]] = "adsbpc"
     adopts_from_rows: ClassVar[bool] = False
 
@@ -135,7 +139,8 @@ class AdsBPC:
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def stored_plan(self) -> StoredPlan:
-        return StoredPlan(tuple(int(rho * PICO_RHO) for rho in self.slot_rho))
+        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
+        return StoredPlan(slot_pico_rho, adds_cut=self.cut is not None)
 
     def limit(self) -> Limit:
         return Limit(self.tracker.name, self.tracker.fixed, 1)
@@ -166,12 +171,46 @@ class AdsBPC:
     def running_noise(
         self, released: Sequence[Measured], boundaries: Sequence[int]
     ) -> RunningNoise:
-        # Slots have noise of their own: two totals have that of the shorter in common.
+        # Slots have noise of their own: those between two boundaries go together.
+        places = list(boundaries)
         so_far = np.cumsum([0.0, *((each.scale * self.unit_value) ** 2 for each in released)])
-        own = so_far[list(boundaries)]
-        nothing = np.zeros((len(own), len(own))).tolist()
-        views = tuple(map(self.margins.view_variance, range(len(self.layout.dimensions) + 1)))
-        return RunningNoise(tuple(boundaries), np.minimum.outer(own, own).tolist(), nothing, views)
+        rows = np.diff(so_far[places], prepend=0.0)
+        weights = np.tril(np.ones((len(rows), len(rows)))).tolist()
+        stretch = alike_in_views(self.margins, self.layout)
+        stretch = replace(stretch, together=self.margins.view_variance(0))
+        cut = self._running_cut(released, places) if released else None
+        return RunningNoise(tuple(places), weights, tuple(map(float, rows)), (stretch,), cut)
+
+    def _running_cut(self, released: Sequence[Measured], places: list[int]) -> Cut | None:
+        if self.cut is None:
+            return None
+        bounds = [each.bound or 1 for each in released]
+        found = self._in_the_metric(bounds, [each.histogram for each in released])
+        none = np.zeros((1, found.counts.shape[1]))
+        counts, variances = (
+            np.vstack([none, each.cumsum(axis=0)])[places]
+            for each in (found.counts, found.variances)
+        )
+        of_rows = np.diff(variances, axis=0, prepend=0.0)
+        depths, spread = range(len(self.layout.dimensions) + 1), np.array(released[-1].spread)
+        return Cut(
+            tuple(
+                CutColumn(tuple(map(float, own)), tuple(map(float, noise)))
+                for own, noise in zip(counts.T, of_rows.T, strict=True)
+            ),
+            tuple(tuple(map(float, self.margins.summed(spread, depth))) for depth in depths),
+            1.0,
+            is_added=True,
+            expected=found.expected,
+        )
+
+    def _in_the_metric(
+        self, bounds: Sequence[int], histograms: Sequence[Sequence[int]]
+    ) -> CountedCut:
+        assert self.cut is not None
+        worth, found = self.unit_value * UNITS_PER_CONVERSION, self.cut.counted(bounds, histograms)
+        expected = tuple(worth * each for each in found.expected)
+        return CountedCut(worth * found.counts, worth**2 * found.variances, expected)
 
     def rho_for(self, targets: VarianceTargets, limit: float) -> float:
         finest = self.margins.view_variance(len(self.layout.dimensions))
@@ -206,19 +245,7 @@ class AdsBPC:
         spent = spent_with(self, slot, state.spent, charges)
         noised = [int(value) for value in noisy.values]
         state = self._after(state, spent, bound, noised, noisy.scale, histogram, secret)
-        values = np.array(state.values, dtype=np.float64) * self.unit_value
-        cells, variances = self.margins.estimates(values), np.zeros(self.slots)
-        variances[:slot] = (np.array(state.scales) * self.unit_value) ** 2
-
-        def due(workload: Workload) -> tuple[Answers, ...]:
-            of_columns = workload.variances(variances)
-            return answered(
-                self.layout,
-                workload,
-                cells,
-                lambda depth: np.sqrt(of_columns * self.margins.view_variance(depth)),
-            )
-
+        answers = self._answers(state)
         drawn = Drawn(
             slot=slot,
             mechanism=self.name,
@@ -230,11 +257,22 @@ class AdsBPC:
             scale=noisy.scale,
             randomness=source_of(randomness),
             charges=tuple(map(ChargeLine.of, charges)),
-            answers=tuple(each for workload in self.workloads for each in due(workload)),
-            slot_totals=due(per_slot(self.slots)),
-            running_totals=due(prefix_sums(self.slots)),
+            spread=() if self.cut is None else tuple(map(float, answers.spread)),
+            answers=tuple(each for workload in self.workloads for each in answers.to(workload)),
+            slot_totals=answers.to(per_slot(self.slots)),
+            running_totals=answers.to(prefix_sums(self.slots)),
         )
         return drawn, state
+
+    def _answers(self, state: BoundedState) -> BoundedAnswers:
+        values = np.array(state.values, dtype=np.float64) * self.unit_value
+        variances = (np.array(state.scales) * self.unit_value) ** 2
+        cut = None
+        if self.cut is not None:
+            cut = self._in_the_metric(state.bounds, state.histograms)
+        return BoundedAnswers(
+            self.layout, self.margins, self.margins.estimates(values), variances, cut
+        )
 
     def adopt(self, state: BoundedState, _rows: Rows, released: Measured) -> list[BoundedState]:
         """Looks at nobody. The states differ in what is secret only."""

@@ -23,6 +23,7 @@ from adsbpc.privacy import (
     counts_are_monotone,
     exponential_cost,
     exponential_epsilon,
+    histogram_squared,
     noisy_histogram,
     private_quantile,
     pure_cost,
@@ -33,14 +34,14 @@ from adsbpc.privacy import (
 
 # Upper ends of the histogram's bins, in conversions; one more bin holds what is above.
 HISTOGRAM_EDGES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 1024)
-# Users above the last edge are taken to contribute this much when a bound is chosen.
-_ABOVE_LAST = 2 * HISTOGRAM_EDGES[-1]
+# Users above the last edge are taken to contribute this much.
+ABOVE_LAST = 2 * HISTOGRAM_EDGES[-1]
 # At most this many histograms over a campaign, so that each keeps a fair share of the budget.
 _CHECKPOINTS = 31
 # Bins whose count could be noise alone do not count. How many standard deviations it takes grows
 # with the bin: a false count far out would cost most.
 _NOISE_LEVELS = np.minimum(1.5 + 0.5 * np.arange(len(HISTOGRAM_EDGES) + 1), 5.0)
-# What a bound cuts weighs this much more than noise, because intervals do not show it.
+# What a bound cuts weighs this much more than noise: it is known by rough counts at best.
 _BIAS_WEIGHT = 4.0
 # The histograms of this many checkpoints are averaged, newest included.
 _MEMORY = 14
@@ -270,16 +271,22 @@ class HistogramTracker:
     def budgets(self) -> tuple[Fraction, ...]:
         return (self.rho,)
 
+    def is_checkpoint(self, slot: int) -> bool:
+        return (slot - 1) % self.slots_each == 0
+
     @property
-    def _step(self) -> int:
+    def slots_each(self) -> int:
+        """How many slots go by one histogram."""
         return -(-self.slots // _CHECKPOINTS)
 
-    def is_checkpoint(self, slot: int) -> bool:
-        return (slot - 1) % self._step == 0
+    @property
+    def deviation(self) -> float:
+        """Of a bin's noise."""
+        return sqrt(histogram_squared(self.adjacency) / (2 * float(self.rho_each)))
 
     @property
     def rho_each(self) -> Fraction:
-        return affordable(self.rho / (1 + (self.slots - 1) // self._step))
+        return affordable(self.rho / (1 + (self.slots - 1) // self.slots_each))
 
     def next_bound(
         self, slot: int, past: Past, contributions: Contributions, randomness: Randomness
@@ -311,11 +318,10 @@ class HistogramTracker:
         bound cuts hurts most where it falls on few cells.
         """
         recent = np.array(histograms[-_MEMORY:], dtype=np.float64)
-        sensitivity = sqrt(2.0 if self.adjacency is Adjacency.SUBSTITUTE else 1.0)
-        noise = sensitivity / sqrt(2 * float(self.rho_each) * len(recent))
+        noise = self.deviation / sqrt(len(recent))
         counts = recent.mean(axis=0)
         counts[counts < _NOISE_LEVELS * noise] = 0
-        ends = np.array([*HISTOGRAM_EDGES, _ABOVE_LAST], dtype=np.float64)
+        ends = np.array([*HISTOGRAM_EDGES, ABOVE_LAST], dtype=np.float64)
 
         def expected_error(bound: int) -> float:
             cut = float(counts @ np.maximum(ends - bound, 0))

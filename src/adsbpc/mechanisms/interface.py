@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,12 +12,13 @@ import numpy as np
 
 from adsbpc.contributions.interface import Accounts, Contributions
 from adsbpc.errors import PrivacyError
+from adsbpc.model.cut import Added, squared_error
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.release_spec import MechanismName
-from adsbpc.model.running_noise import RunningNoise
+from adsbpc.model.running_noise import RunningNoise, Stretch
 from adsbpc.privacy import Randomness
 from adsbpc.workloads import Margins, Objective, SeparateSums, VarianceTargets, Workload
 from adsbpc.workloads.queries import Reals
@@ -26,13 +27,17 @@ from adsbpc.workloads.queries import Reals
 @dataclass(frozen=True)
 class Question:
     """What a mechanism is planned for. The first of the workloads shapes the noise; `unit_value` is
-    what a grid unit is worth in the metric."""
+    what a grid unit is worth in the metric. Whether contributions `are_whole` conversions is told
+    for estimates of what was cut, and whether people `come_back` to the same cell for the choice of
+    a strategy."""
 
     guarantee: Guarantee
     layout: Layout
     workloads: tuple[Workload, ...]
     objective: Objective
     unit_value: float
+    are_whole: bool = True
+    come_back: bool = True
 
     @property
     def slots(self) -> int:
@@ -52,9 +57,11 @@ class Limit:
 class Rows(Protocol):
     """The people of one slot. A mechanism opens one of the two, once."""
 
-    def contributions(self) -> AbstractContextManager[Contributions]: ...
+    def contributions(self) -> AbstractContextManager[Contributions]:
+        """For bounds."""
 
-    def accounts(self) -> AbstractContextManager[Accounts]: ...
+    def accounts(self, layout: Layout) -> AbstractContextManager[Accounts]:
+        """In cells of the mechanism's layout, or of the same taken apart."""
 
 
 class State(Protocol):
@@ -127,7 +134,7 @@ class Mechanism(Protocol):
         """The states that a released slot may have left, of which one is true. Draws nothing."""
 
 
-def check_next(mechanism: Mechanism, slot: int, saved_plan: str, layout: Layout) -> None:
+def check_next(mechanism: Mechanism, slot: int, saved_plan: str, layout: Layout | None) -> None:
     """Refuse a slot that is not there, another layout, and a state of another plan."""
     if slot > mechanism.slots:
         raise PrivacyError(f"all {mechanism.slots} slots are released: there is no slot {slot}")
@@ -156,13 +163,30 @@ def layout_parts(layout: Layout) -> dict[str, Any]:
         "dimensions": [[each.name, each.values] for each in layout.dimensions],
         "weights": layout.weights,
         **({"once": True} if layout.once else {}),
+        **({"apart": True} if layout.apart else {}),
     }
+
+
+# In how many sums of a view somebody is counted who is met by many publishers, say.
+_MET_IN_A_VIEW = 4
+
+
+def usual_sums(layout: Layout) -> int:
+    """In how many sums somebody is who is met often, where people are counted once: everything, and
+    some of each view. How often such a person converts says nothing about that."""
+    return min(1 + _MET_IN_A_VIEW * len(layout.dimensions), len(layout))
 
 
 def margins_of(layout: Layout) -> Margins | SeparateSums:
     if layout.once:
         return SeparateSums(layout.sizes)
     return Margins(tuple(len(each.values) for each in layout.dimensions), layout.weights)
+
+
+def alike_in_views(margins: Margins | SeparateSums, layout: Layout) -> Stretch:
+    """All rows, where sums of a view are measured alike."""
+    times = tuple((margins.view_variance(depth),) for depth in range(len(layout.dimensions) + 1))
+    return Stretch(0, times, times[-1][0] * len(layout))
 
 
 def answered(
@@ -192,6 +216,37 @@ def answered(
         for row in map(int, due)
         for depth in range(len(names) + 1)
     )
+
+
+def answers_with(
+    layout: Layout,
+    query: str,
+    span: tuple[int, int] | None,
+    cells: Reals,
+    spread: Reals,
+    added: Added,
+    noise: Callable[[int], Reals],
+) -> Iterator[Answers]:
+    """One query's answers for all views: estimates by cell, and what is added to them because it
+    was cut, shared out by `spread`. `noise` gives the variances of sums that keep so many
+    dimensions."""
+    margins, names = margins_of(layout), tuple(each.name for each in layout.dimensions)
+    whole = cells + added.total * spread
+    for depth in range(len(names) + 1):
+        parts = margins.summed(spread, depth)
+        both = zip(noise(depth).tolist(), parts.tolist(), strict=True)
+        errors = np.sqrt([squared_error(own, part, added) for own, part in both])
+        alike = bool((errors == errors[0]).all())
+        yield Answers(
+            names[:depth],
+            query,
+            tuple(map(float, margins.summed(whole, depth))),
+            float(errors[0]) if alike else float(np.sqrt((errors**2).mean())),
+            span,
+            added.missing,
+            standard_errors=() if alike else tuple(map(float, errors)),
+            added=added.total,
+        )
 
 
 def spent_with(

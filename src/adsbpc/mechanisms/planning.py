@@ -17,10 +17,13 @@ from adsbpc.mechanisms.bounds import (
     QuantileAndSparseVector,
     Tracker,
 )
+from adsbpc.mechanisms.bounds_cut import CutCounter
+from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms.by_rows.planning import plan_personal, split_personal
 from adsbpc.mechanisms.guarantees import fit_rho, guarantee_of, privacy_of
 from adsbpc.mechanisms.interface import Mechanism, Question
 from adsbpc.mechanisms.measures import Measures
-from adsbpc.mechanisms.personal_planning import plan_personal, split_personal
+from adsbpc.mechanisms.people_once import allowance_for_once, plan_once
 from adsbpc.model.guarantee import FIT_PART, PICO_RHO, Guarantee, affordable
 from adsbpc.model.measure import Measure
 from adsbpc.model.plan import StoredPlan
@@ -33,7 +36,7 @@ from adsbpc.model.release_spec import (
 )
 from adsbpc.model.spec import CampaignSpec
 from adsbpc.model.toml import place
-from adsbpc.privacy import composed, totals_squared
+from adsbpc.privacy import Strategy, composed, totals_squared
 from adsbpc.workloads import (
     MaxVariance,
     Objective,
@@ -91,7 +94,10 @@ def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
     planner, several = PLANNERS[privacy.mechanism], len(spec.measures) > 1
     for measure in spec.measures:
         rho = _measured(spec).rho * measure.share
-        split = planner.split(rho, planner.section(privacy), spec.campaign.slots)
+        section = planner.section(privacy)
+        if _knows_most(measure, privacy):
+            section = section.model_copy(update={"allowance": 1.0})
+        split = planner.split(rho, section, spec.campaign.slots)
         parts |= {f"{measure.name}: {part}" if several else part: r for part, r in split.items()}
     return parts | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
 
@@ -144,6 +150,9 @@ def question_of(spec: CampaignSpec, measure: Measure) -> Question:
         workloads,
         objective_of(spec.workload[0]),
         measure.unit_value,
+        are_whole=measure.value_cap is None,
+        # Who is counted once never does, and of a trial the end is read above all.
+        come_back=not (measure.layout.once or measure.by_arm),
     )
 
 
@@ -158,9 +167,21 @@ def plan_measures(
     for measure in spec.measures:
         plan = stored.measures.get(measure.name, stored) if stored is not None else None
         earlier = tuple(each for release in previous for each in _alike(release, measure))
-        question = question_of(spec, measure)
-        runs.append((measure, planner.plan(question, planner.section(privacy), plan, earlier)))
+        question, section = question_of(spec, measure), planner.section(privacy)
+        if _knows_most(measure, privacy):
+            plan = plan_once(question) if plan is None else plan
+            allowance = allowance_for_once(Strategy(plan.strategy))
+            section = section.model_copy(update={"allowance": allowance})
+        mechanism = planner.plan(question, section, plan, earlier)
+        if isinstance(mechanism, BudgetByRows) and _knows_most(measure, privacy):
+            mechanism = replace(mechanism, cuts_nobody=True)
+        runs.append((measure, mechanism))
     return Measures(tuple(runs))
+
+
+def _knows_most(measure: Measure, privacy: PrivacySection) -> bool:
+    """Whether it is known before anything is seen how much one person can ask for."""
+    return measure.one_figure_each and privacy.mechanism == "personal-budget"
 
 
 def _alike(release: Release, measure: Measure) -> list[Measured]:
@@ -194,6 +215,7 @@ def plan_adsbpc(
         slot_rho = stored.slot_rho
     variances = np.array([1 / (2 * float(rho)) for rho in slot_rho])
     tracker: Tracker
+    cut = None
     if section.bounds == "svt":
         tracker = QuantileAndSparseVector(
             section,
@@ -213,10 +235,13 @@ def plan_adsbpc(
             factor * float(workload.variances(variances).mean()),
             float(np.sqrt((lengths**2).mean())),
         )
+        if stored is None or stored.adds_cut:
+            cut = CutCounter(tracker.deviation, tracker.slots_each, question.are_whole)
     else:
         assert section.bound is not None
         tracker = FixedBound(section.bound)
-    return AdsBPC(guarantee, layout, slot_rho, tracker, question.workloads, question.unit_value)
+    workloads, unit_value = question.workloads, question.unit_value
+    return AdsBPC(guarantee, layout, slot_rho, tracker, workloads, unit_value, cut)
 
 
 @dataclass(frozen=True)

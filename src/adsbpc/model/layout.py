@@ -5,16 +5,21 @@ values is i n + j. A view keeps the first dimensions and sums over the rest, so 
 column c // stride of a view.
 
 Where people are counted once, whoever is in two cells is in their sum once: no sum follows from the
-cells. So every sum of every view is a cell of its own there, from everything to the finest.
+cells. So every sum of every view is a cell of its own there, from everything to the finest. Other
+layouts can be taken apart in the same way: then what is in a cell is in the cells of its sums too,
+and each can be measured as finely as suits it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product
 from operator import mul
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 # Weights are whole numbers, because rows of a strategy are. Larger ones would leave multipliers,
 # which are whole numbers too, less room to be precise.
@@ -49,12 +54,14 @@ def view_name(dimensions: Sequence[str]) -> str:
 class Layout:
     """Public. `weights` has one entry for each number of dimensions that a view may keep, from none
     to all of them; a view with a weight of 0 has no columns of its own, and is the sum of others.
-    `once` says that people are counted once, by sums that are cells of their own.
+    `once` says that people are counted once, by sums that are cells of their own, and `apart` that
+    the sums of views with a weight are such cells, too.
     """
 
     dimensions: tuple[Dimension, ...]
     weights: tuple[int, ...]
     once: bool = False
+    apart: bool = False
 
     def __post_init__(self) -> None:
         rule = ""
@@ -66,6 +73,8 @@ class Layout:
             rule = "one above 0 for cells, the last"
         elif self.once and set(self.weights) != {1}:
             rule = "1 for every view, where people are counted once"
+        elif self.once and self.apart:
+            rule = "sums that are cells of their own for one reason"
         if rule:
             raise ValueError(f"weights = {self.weights}: expected {rule}")
 
@@ -75,7 +84,13 @@ class Layout:
         return cls((Dimension("publisher", tuple(names)),), (0, 1))
 
     def __len__(self) -> int:
+        if self.apart:
+            return sum(view.columns for view in self.stood_for)
         return sum(self.sizes) if self.once else self.sizes[-1]
+
+    def taken_apart(self) -> Layout:
+        """The same with a cell for each sum of a view with a weight, from the coarsest on."""
+        return replace(self, apart=True)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -85,11 +100,16 @@ class Layout:
     @cached_property
     def views(self) -> tuple[View, ...]:
         """Those with columns of their own, the coarsest first."""
-        if self.once:
+        if self.once or self.apart:
             # Nothing is summed: one view has every cell.
             return (View(len(self.dimensions), len(self), stride=1, weight=1),)
+        return self.stood_for
+
+    @cached_property
+    def stood_for(self) -> tuple[View, ...]:
+        """Views with a weight, whether they sum cells or have cells of their own."""
         return tuple(
-            View(depth, size, len(self) // size, weight)
+            View(depth, size, self.sizes[-1] // size, weight)
             for depth, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True))
             if weight
         )
@@ -111,8 +131,8 @@ class Layout:
     def view_name(self, depth: int) -> str:
         return view_name(tuple(each.name for each in self.dimensions[:depth]))
 
-    def summed(self, cells: Sequence[int], depth: int) -> list[int]:
-        """Whole numbers of cells, summed up for a view."""
+    def summed(self, cells: Sequence[Number], depth: int) -> list[Number]:
+        """Figures of cells, summed up for a view."""
         if self.once:
             first = sum(self.sizes[:depth])
             return list(cells[first : first + self.sizes[depth]])
@@ -121,7 +141,7 @@ class Layout:
 
     def in_columns(self, cells: Sequence[int]) -> list[int]:
         """What a row of all columns holds, view after view."""
-        if self.once:
+        if self.once or self.apart:
             return list(cells)
         return [
             view.weight * total for view in self.views for total in self.summed(cells, view.depth)

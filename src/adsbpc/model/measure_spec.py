@@ -16,18 +16,26 @@ from adsbpc.model.section import Key, Name, Section
 from adsbpc.model.toml import MisfitError
 
 Amount = Annotated[float, Field(gt=0, le=1e15)]
-MetricName = Literal["conversions", "value", "converters", "impressions", "clicks", "reach"]
+MetricName = Literal[
+    "conversions", "value", "converters", "impressions", "clicks", "reach",
+    "squared_conversions", "squared_value",
+]  # fmt: skip
 # People, each once in every sum: whoever has been in it before is not counted again.
 COUNTED_ONCE = ("converters", "reach")
 # Of impressions, whether or not anybody converts.
 OF_IMPRESSIONS = ("impressions", "clicks", "reach")
+# Squares of what everybody has so far, by which people differ: for the intervals of lift.
+SQUARES = {"conversions": "squared_conversions", "value": "squared_value"}
+_OF_VALUE = ("value", "squared_value")
 # Whoever clicks was reached too, so that reach has impressions of every kind.
 _KINDS = {"impressions": "view", "clicks": "click"}
 ValueCap = Annotated[float, Field(ge=1e-6, le=1e12)]
 PUBLISHER = "publisher"
+# Of people, by [lift].
+ARM = "arm"
 # Of the sum of everything, and of each further dimension: the total costs people who convert once
-# little, and those who convert often not all that they have.
-_TOTAL, _OTHERS = 1, 4
+# next to nothing, and those who convert often not all that they have.
+_TOTAL, _OTHERS = 1, 8
 # Models that credit every touch by itself.
 _BY_TOUCH = ("last_touch", "first_touch", "uniform", "time_decay", "position")
 
@@ -97,11 +105,11 @@ class MeasureSection(Section):
 
 
 def check_metric(metric: str, value_cap: float | None) -> None:
-    if metric == "value" and value_cap is None:
+    if metric in _OF_VALUE and value_cap is None:
         raise MisfitError(
-            'metric = "value" needs value_cap, the most that one conversion counts', "metric"
+            f'metric = "{metric}" needs value_cap, the most that one conversion counts', "metric"
         )
-    if metric != "value" and value_cap is not None:
+    if metric not in _OF_VALUE and value_cap is not None:
         raise MisfitError(
             'value_cap belongs to metric = "value": set that metric or remove it', "value_cap"
         )
@@ -144,9 +152,14 @@ def check_measures(
         raise ValueError(
             "[dimensions.publisher]: publishers are listed in [campaign] publishers. Remove it"
         )
+    if ARM in dimensions:
+        raise ValueError(
+            "[dimensions.arm]: arms are those of people, by [lift], and never read off events. "
+            "Remove it, or give the dimension another name"
+        )
     for each in measures:
         for name in each.by:
-            if name != PUBLISHER and name not in dimensions:
+            if name not in (PUBLISHER, ARM) and name not in dimensions:
                 raise ValueError(
                     f"measure {each.name!r} is by {name!r}, and there is no [dimensions.{name}]"
                     f".{did_you_mean(name, {PUBLISHER, *dimensions})} Declare it: its "
@@ -190,10 +203,14 @@ def check_metrics(
                 *("events", "impression_kind"),
                 value=repr(impression_kind),
             )
-    if is_fitted and measures and all(each.metric in OF_IMPRESSIONS for each in measures):
+    if (
+        is_fitted
+        and measures
+        and all(each.metric in OF_IMPRESSIONS or each.by[0] == ARM for each in measures)
+    ):
         raise MisfitError(
-            "no measure counts conversions, so that a fit of the attribution model would serve "
-            "nothing: remove it, or add such a measure",
+            "no measure counts conversions that are attributed, so that a fit of the model "
+            "would serve nothing: remove it, or add such a measure",
             *("attribution", "fit"),
         )
 
@@ -202,7 +219,7 @@ def _check_columns(measure: MeasureSection, dimensions: Mapping[str, DimensionSe
     if measure.metric not in OF_IMPRESSIONS:
         return
     for name in measure.by:
-        if name != PUBLISHER and dimensions[name].of == "conversion":
+        if name not in (PUBLISHER, ARM) and dimensions[name].of == "conversion":
             raise ValueError(
                 f"measure {measure.name!r} counts {measure.metric} by {name!r}, and "
                 f"[dimensions.{name}] is a column of conversions: declare a dimension with "

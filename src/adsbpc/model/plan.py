@@ -13,7 +13,9 @@ from adsbpc.model.guarantee import PICO_RHO
 @dataclass(frozen=True)
 class StoredPlan:
     """What another version of a solver might not find again. Personal budgets have a strategy, and
-    an allowance to start with where an earlier campaign gave one. `fit` has the parameters of an
+    an allowance to start with where an earlier campaign gave one; `by_rows` says that their past is
+    measured again, which those of version 0.1 never did; `adds_cut` that AdsBPC's answers have what
+    its bounds cut, which they did not have then either. `fit` has the parameters of an
     attribution model that the campaign file declared public. A campaign with several measures has a
     plan for each of them, by name."""
 
@@ -22,6 +24,8 @@ class StoredPlan:
     start: float | None = None
     fit: str | None = None
     measures: dict[str, StoredPlan] = field(default_factory=dict)
+    by_rows: bool = False
+    adds_cut: bool = False
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
@@ -36,4 +40,6 @@ class StoredPlan:
             content.get("start"),
             content.get("fit"),
             {name: cls.from_object(each) for name, each in content.get("measures", {}).items()},
+            content.get("by_rows", False),
+            content.get("adds_cut", False),
         )

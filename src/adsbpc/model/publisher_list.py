@@ -68,6 +68,13 @@ def _text_of(file: Path) -> str:
         with file.open("rb") as source:
             content = source.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
+        draft = file.with_name(f"{file.stem}.draft{file.suffix}")
+        if isinstance(error, FileNotFoundError) and draft.exists():
+            raise _problem(
+                file,
+                f"the list is still a draft, {draft.name}. Read it, take out what is not public "
+                "anyway, and rename it to this",
+            ) from None
         cause = getattr(error, "strerror", None) or str(error)
         raise _problem(
             file, f"the file cannot be read ({cause}). Check the path, or give a list of names"

@@ -16,7 +16,7 @@ from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
 from adsbpc.model.release_formats import with_measures
 from adsbpc.model.release_spec import MechanismName
 
-RELEASE_FORMAT: Final = 3
+RELEASE_FORMAT: Final = 4
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class Estimate:
 @dataclass(frozen=True)
 class Answers:
     """A query's noisy answers for all sums of a view, which keeps these dimensions. Every sum has
-    the same standard error. What was cut is known of everything together."""
+    the same standard error, or `standard_errors` has one for each and `standard_error` is their
+    root mean square. What was cut is known of everything together: `added` is in the values, and
+    `cut` may be missing from them."""
 
     view: tuple[str, ...]
     query: str
@@ -50,6 +52,13 @@ class Answers:
     span: tuple[int, int] | None = None
     cut: float = 0.0
     cut_error: float = 0.0
+    standard_errors: tuple[float, ...] = ()
+    added: float = 0.0
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Standard errors of all sums."""
+        return self.standard_errors or (self.standard_error,) * len(self.values)
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,12 @@ class Drawn(BaseModel):
     """What a mechanism gives out of a slot.
 
     `values` are whole numbers with noise of `scale`, in the columns of the layout: totals in grid
-    units under AdsBPC, rows of the strategy under personal budgets, the last of which counts what
+    units under AdsBPC, rows of the strategy under personal budgets, the last of which count what
     was cut. `bound` is AdsBPC's, in conversions per user and slot; `allowance` that of personal
-    budgets, in conversions of a user over the campaign; `histogram` counts users, if the slot
+    budgets, in conversions of a user over the campaign. Of their row, `multipliers` are those of
+    cells and of what was cut, `sizes` how finely each cell is measured, and `is_renewal` says that
+    rows from here on hold the past as it was let in again; `spread` is the part of what was cut
+    that is of each cell. Version 0.1 had none of these four. `histogram` counts users, if the slot
     looked. `answers` are those to the campaign's workload; `slot_totals` and `running_totals` are
     there whatever the workload: this slot alone, and everything from the first slot to this one.
     Each has one entry for every view and query.
@@ -98,6 +110,10 @@ class Drawn(BaseModel):
     weights: tuple[int, ...]
     bound: int | None = None
     allowance: float | None = None
+    multipliers: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    is_renewal: bool = False
+    spread: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
     scale: float
     values: tuple[int, ...]
@@ -123,17 +139,20 @@ class Drawn(BaseModel):
         """Answers one by one, with their part of what was cut."""
         return tuple(
             Estimate(
-                keys, answers.query, value, answers.standard_error, answers.span,
+                keys, answers.query, value, error, answers.span,
                 answers.cut * share, answers.cut_error * share,
             )
-            for keys, value, share in zip(
-                self.layout.names(len(answers.view)), answers.values,
-                self._shares(len(answers.view)), strict=True,
+            for keys, value, error, share in zip(
+                self.layout.names(len(answers.view)), answers.values, answers.errors,
+                self.shares(len(answers.view)), strict=True,
             )
         )  # fmt: skip
 
-    def _shares(self, depth: int) -> list[float]:
-        """What was cut is spread over sums by what was released of them so far."""
+    def shares(self, depth: int) -> list[float]:
+        """The part of what was cut that is of each sum: in version 0.1 as what was released of them
+        so far."""
+        if self.spread:
+            return self.layout.summed(self.spread, depth)
         so_far = [max(value, 0.0) for value in self.running_totals[depth].values]
         total = sum(so_far)
         return [value / total if total else 1 / len(so_far) for value in so_far]
@@ -157,7 +176,7 @@ class Release(BaseModel):
     has a fitted one; `fit` is there in the release of the slot that made it. `ledger` is filled in
     when the release is committed, and missing from those of an earlier version, as `format` is.
     Format 2 says of a fit how noisy it is. Format 3 has measures and views; before it, a release
-    had one measure, by publisher.
+    had one measure, by publisher. Format 4 has personal budgets by rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -18,8 +18,10 @@ from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.layout import Dimension, Layout
+from adsbpc.model.lift_spec import LiftSection, check_arms
 from adsbpc.model.measure import Measure
 from adsbpc.model.measure_spec import (
+    ARM,
     PUBLISHER,
     Amount,
     DimensionSection,
@@ -292,6 +294,7 @@ class CampaignSpec(Section):
     )
     measure: tuple[MeasureSection, ...] = ()
     dimensions: dict[Key, DimensionSection] = Field(default={})
+    lift: LiftSection | None = None
     spend: SpendSection | None = None
     expected: dict[Key, Amount] = Field(default={})
     checks: ChecksSection = DEFAULTS
@@ -336,6 +339,8 @@ class CampaignSpec(Section):
                 "it into a measure"
             )
         check_measures(self.measure, self.dimensions, self.attribution.model)
+        sources = (self.events.impressions, self.events.conversions)
+        check_arms(self.lift, self.measure, sources, self.reported_publishers)
         check_expected(self.expected, [each.name for each in self.measures])
         check_metrics(
             self.measure,
@@ -388,18 +393,26 @@ class CampaignSpec(Section):
     def _dimension(self, name: str) -> Dimension:
         if name == PUBLISHER:
             return Dimension(name, self.reported_publishers)
+        if name == ARM:
+            assert self.lift is not None
+            return Dimension(name, (*self.lift.names, OTHER_PUBLISHER))
         return Dimension(name, (*self.dimensions[name].values, OTHER_PUBLISHER))
 
     @property
     def index_columns(self) -> dict[str, str]:
         """The column in which rows carry their place in the list of each dimension."""
-        return {PUBLISHER: "publisher_index"} | {
+        return {PUBLISHER: "publisher_index", ARM: "arm_index"} | {
             name: f"dimension_{number}" for number, name in enumerate(self.dimensions)
         }
 
     @property
     def counts_value(self) -> bool:
-        return any(each.metric == "value" for each in self.measures)
+        return any(each.metric in ("value", "squared_value") for each in self.measures)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a slot needs the earlier conversions of its people."""
+        return any(each.is_squared for each in self.measures)
 
     @property
     def counts_impressions(self) -> bool:

@@ -61,7 +61,14 @@ if TYPE_CHECKING:
         weighed_squared,
     )
     from adsbpc.privacy.sparse_vector import SparseVector, sparse_vector_scales
-    from adsbpc.privacy.strategies import Strategy, identity, optimised, square_root, toeplitz
+    from adsbpc.privacy.strategies import (
+        Strategy,
+        equal_columns,
+        identity,
+        optimised,
+        square_root,
+        toeplitz,
+    )
 
 __all__ = [
     "COUNT_UNITS",
@@ -89,6 +96,7 @@ __all__ = [
     "counts_are_monotone",
     "epsilon_of",
     "epsilon_of_gaussian",
+    "equal_columns",
     "exact_rho",
     "exponential_cost",
     "exponential_epsilon",

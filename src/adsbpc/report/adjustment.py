@@ -34,10 +34,10 @@ class Adjustment:
         finest = len(layout.dimensions)
         for depth in range(finest + 1) if layout.once else (finest,):
             found = [release.running_totals[depth] for release in releases]
-            errors = np.array([each.standard_error for each in found])
+            errors = np.array([each.errors for each in found]).T
             series = np.array([each.values for each in found]).T
-            for key, values in zip(layout.names(depth), series, strict=True):
-                fit = np.concatenate(([0.0], closest_running_total(values, errors)))
+            for key, values, own in zip(layout.names(depth), series, errors, strict=True):
+                fit = np.concatenate(([0.0], closest_running_total(values, own)))
                 for shorter in (depth,) if layout.once else range(depth + 1):
                     totals[key[:shorter]] = totals.get(key[:shorter], 0.0) + fit
         return cls(totals)

@@ -11,6 +11,7 @@ from statistics import NormalDist
 
 from adsbpc.model import ALL_PUBLISHERS, Answers, Estimate, Measured
 from adsbpc.report.adjustment import Adjustment
+from adsbpc.report.bands import Bands
 from adsbpc.report.timeline import Timeline
 
 
@@ -19,9 +20,10 @@ class Cell:
     """A query's answer for one sum of a measure's view, after a slot. `keys` are the values that it
     keeps of the first dimensions: none for everything together.
 
-    `cut` estimates what personal budgets kept out of the estimate, with a standard error of
+    `cut` estimates what bounds or budgets kept out of the estimate, with a standard error of
     `cut_error`; both are 0 if nothing is known of that.
-    `noisy`: the interval reaches zero, so at its level this cannot be told from nothing.
+    `noisy`: the interval reaches zero, so at its level this cannot be told from nothing. A band, if
+    it was asked for and this is a running total, holds for all slots at once.
     """
 
     measure: str
@@ -38,6 +40,8 @@ class Cell:
     cut: float
     noisy: bool
     cut_error: float = 0.0
+    band_low: float | None = None
+    band_high: float | None = None
 
     @property
     def publisher(self) -> str:
@@ -50,12 +54,13 @@ class Lens:
     """How released numbers are read: at which level, and adjusted or as they are.
 
     Noise is normal with a known standard error, so value -+ reach * standard error covers what was
-    let in with probability `level`. Under AdsBPC that is all: no interval has what its bounds cut.
+    let in with probability `level`. Where nothing is released about what was cut, that is all.
 
-    Personal budgets also release an estimate of what they cut, with independent noise. Cutting only
-    ever takes away, so the low end stays where noise puts it, and the high end covers both:
-    value + cut + reach * hypot(standard error, cut error). Each end misses the truth before cutting
-    with probability (1 - level) / 2 at most, if `cut` is right but for its noise.
+    Otherwise values have what was cut as far as it was counted, with its part in the standard
+    error. More may be missing, and cutting only ever takes away, so the low end stays where noise
+    puts it, and the high end covers both: value + cut + reach * hypot(standard error, cut error).
+    Each end misses the truth before cutting with probability (1 - level) / 2 at most, if `cut` is
+    right but for its noise. `bands` leave more than `reach`.
 
     With an adjustment the interval still comes from the released number: cut off below zero, and
     widened where needed to contain the adjusted estimate. It covers whenever the unadjusted one
@@ -65,6 +70,7 @@ class Lens:
     timeline: Timeline
     level: float
     adjustment: Adjustment | None
+    bands: Bands | None = None
 
     @cached_property
     def reach(self) -> float:
@@ -79,9 +85,13 @@ class Lens:
         ends_at = self.timeline.moment(measured.slot)
         for of_query in _by_query(answers):
             for view in reversed(of_query[: deepest + 1]):
-                for estimate in measured.estimates(view):
+                for place, estimate in enumerate(measured.estimates(view)):
                     adjusted = self._adjusted(estimate)
-                    low, high = self._ends(estimate, adjusted)
+                    low, high = self._ends(estimate, adjusted, self.reach)
+                    band_low, band_high = None, None
+                    if self.bands is not None and self._has_band(measured.slot, estimate):
+                        reach = self.bands.reach(len(view.view), place)
+                        band_low, band_high = self._ends(estimate, adjusted, reach)
                     first = measured.slot if estimate.span is None else estimate.span[0]
                     yield Cell(
                         measured.measure,
@@ -99,17 +109,22 @@ class Lens:
                         # Below zero there is nothing that a sum could be; other queries may be.
                         noisy=low <= 0 and (estimate.span is not None or high >= 0),
                         cut_error=estimate.cut_error,
+                        band_low=band_low,
+                        band_high=band_high,
                     )
+
+    def _has_band(self, slot: int, estimate: Estimate) -> bool:
+        return self.bands is not None and estimate.span == (1, slot) and self.bands.holds_at(slot)
 
     def _adjusted(self, estimate: Estimate) -> float | None:
         if self.adjustment is None or estimate.span is None:
             return None
         return self.adjustment.sum_over(estimate.keys, estimate.span)
 
-    def _ends(self, answer: Estimate, adjusted: float | None) -> tuple[float, float]:
-        low = answer.value - self.reach * answer.standard_error
+    def _ends(self, answer: Estimate, adjusted: float | None, reach: float) -> tuple[float, float]:
+        low = answer.value - reach * answer.standard_error
         spread = hypot(answer.standard_error, answer.cut_error)
-        high = answer.value + answer.cut + self.reach * spread
+        high = answer.value + answer.cut + reach * spread
         if adjusted is None:
             return low, high
         return min(max(low, 0.0), adjusted), max(high, adjusted)

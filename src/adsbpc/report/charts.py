@@ -56,9 +56,13 @@ def trend(report: Report, paint: Paint) -> Spec:
     every = -(-newest // _MOST_TREND_POINTS)
     # Counted from the newest slot back, so that it is always there.
     slots = sorted(range(newest, 0, -every))
+    # What holds for all slots at once lies behind, and lighter.
+    areas = [("band_low", "band_high", 0.1)] if report.band else []
+    areas.append(("low", "high", 0.16))
     # Nothing was counted before the first slot: that is known without noise.
     rows = [
-        {"boundary": 0, "publisher": each.publisher, "estimate": 0, "low": 0, "high": 0}
+        dict.fromkeys(("boundary", "estimate", *(end for each in areas for end in each[:2])), 0)
+        | {"publisher": each.publisher}
         for each in drawn
     ]
     rows += [
@@ -76,7 +80,7 @@ def trend(report: Report, paint: Paint) -> Spec:
         "legend": None,
     }
     in_front = "picked === '' || datum.publisher === picked"
-    vertical = _vertical(rows, ",~f", ticks=5)
+    height = vertical([_outermost(row) for row in rows], ",~f", ticks=5)
 
     def seen(strong: float, dimmed: float) -> Spec:
         return {"condition": {"test": in_front, "value": strong}, "value": dimmed}
@@ -89,28 +93,35 @@ def trend(report: Report, paint: Paint) -> Spec:
         "params": [
             {"name": "picked", "value": ""},
             {"name": "from", "value": 0},
-            _labels(report, 0),
+            labels(report, 0),
         ],
-        "encoding": {"x": _horizontal(report, 0), "color": colour},
+        "encoding": {"x": horizontal(report, 0), "color": colour},
         "layer": [
-            {
-                "mark": {"type": "area"},
-                "encoding": {
-                    "y": vertical | {"field": "low"},
-                    "y2": {"field": "high"},
-                    "opacity": seen(0.16, 0.03),
-                },
-            },
+            *(
+                {
+                    "mark": {"type": "area"},
+                    # Long campaigns have no band after some slots.
+                    **(
+                        {"transform": [{"filter": f"isValid(datum.{low})"}]} if low != "low" else {}
+                    ),
+                    "encoding": {
+                        "y": height | {"field": low},
+                        "y2": {"field": high},
+                        "opacity": seen(opacity, 0.03),
+                    },
+                }
+                for low, high, opacity in areas
+            ),
             {
                 "mark": {"type": "line", "strokeWidth": 2.25, "strokeJoin": "round"},
-                "encoding": {"y": vertical, "opacity": seen(1, 0.15)},
+                "encoding": {"y": height, "opacity": seen(1, 0.15)},
             },
-            _points(report, vertical, paint),
+            _points(report, height, paint),
         ],
     }
 
 
-def _points(report: Report, vertical: Spec, paint: Paint) -> Spec:
+def _points(report: Report, height: Spec, paint: Paint) -> Spec:
     """Seen when pointed at, with their numbers."""
     return {
         "transform": [{"filter": "datum.boundary > from"}],
@@ -129,7 +140,7 @@ def _points(report: Report, vertical: Spec, paint: Paint) -> Spec:
             "strokeWidth": 9,
         },
         "encoding": {
-            "y": vertical,
+            "y": height,
             "opacity": {
                 "condition": {"param": "hovered", "empty": False, "value": 1},
                 "value": 0,
@@ -153,7 +164,7 @@ def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Sp
         for cell in cells
     ]
     first = cells[0].slot - 1
-    vertical = _vertical(rows, "~s", ticks=3)
+    height = vertical(rows, "~s", ticks=3)
     return {
         "description": (
             f"{metric_name(report)} of each {report.timeline.word}, {cells[0].publisher}, with "
@@ -162,15 +173,15 @@ def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Sp
         "width": "container",
         "height": "container",
         "data": {"values": rows},
-        "params": [_labels(report, first)],
+        "params": [labels(report, first)],
         "encoding": {"tooltip": _tooltip(report, f"this {report.timeline.word}")},
         "layer": [
             {
                 "mark": {"type": "rect", "color": paint(colour)},
                 "encoding": {
-                    "x": _horizontal(report, first, ticks=4) | {"field": "left"},
+                    "x": horizontal(report, first, ticks=4) | {"field": "left"},
                     "x2": {"field": "right"},
-                    "y": vertical,
+                    "y": height,
                     "y2": {"field": "zero"},
                     "opacity": {"condition": {"test": "datum.noisy", "value": 0.3}, "value": 0.85},
                 },
@@ -179,7 +190,7 @@ def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Sp
                 "mark": {"type": "rule", "strokeWidth": 1, "color": paint("ink"), "opacity": 0.6},
                 "encoding": {
                     "x": {"field": "middle", "type": "quantitative"},
-                    "y": vertical | {"field": "low"},
+                    "y": height | {"field": "low"},
                     "y2": {"field": "high"},
                 },
             },
@@ -222,7 +233,22 @@ def _row(report: Report, cell: Cell) -> dict[str, Any]:
         "when": report.timeline.name(cell.slot),
         "amount": amount(cell.estimate, shown),
         "interval": interval(cell.low, cell.high, shown),
+        **(_band(cell, shown) if report.band else {}),
     }
+
+
+def _band(cell: Cell, shown: int) -> dict[str, Any]:
+    if cell.band_low is None or cell.band_high is None:
+        return {"band": ""}
+    return {
+        "band_low": cell.band_low,
+        "band_high": cell.band_high,
+        "band": interval(cell.band_low, cell.band_high, shown),
+    }
+
+
+def _outermost(row: Spec) -> Spec:
+    return {"low": row.get("band_low", row["low"]), "high": row.get("band_high", row["high"])}
 
 
 def _tooltip(report: Report, count: str) -> list[Spec]:
@@ -232,6 +258,8 @@ def _tooltip(report: Report, count: str) -> list[Spec]:
         "amount": count,
         "interval": f"{level_name(report)} interval",
     }
+    if report.band and count == "so far":
+        titles["band"] = "all at once"
     return [{"field": key, "type": "nominal", "title": title} for key, title in titles.items()]
 
 
@@ -240,12 +268,12 @@ def _last_boundary(report: Report, first: int) -> int:
     return max(report.newest.slot, first + room if first == 0 else 0)
 
 
-def _labels(report: Report, first: int) -> Spec:
+def labels(report: Report, first: int) -> Spec:
     ticks = report.timeline.ticks(first, _last_boundary(report, first))
     return {"name": "labels", "value": {str(boundary): label for boundary, label in ticks.items()}}
 
 
-def _horizontal(report: Report, first: int, ticks: int | None = None) -> Spec:
+def horizontal(report: Report, first: int, ticks: int | None = None) -> Spec:
     last = _last_boundary(report, first)
     boundaries = list(report.timeline.ticks(first, last))
     if ticks is not None:
@@ -266,7 +294,7 @@ def _horizontal(report: Report, first: int, ticks: int | None = None) -> Spec:
     }
 
 
-def _vertical(rows: Sequence[Spec], format: str, ticks: int) -> Spec:
+def vertical(rows: Sequence[Spec], format: str, ticks: int) -> Spec:
     return {
         "field": "estimate",
         "type": "quantitative",

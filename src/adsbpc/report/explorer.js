@@ -3,7 +3,7 @@
 const explorerOf = (explorer) => {
   "use strict";
   const { reach, boundaries, measures } = explorer;
-  const ranges = measures.map((measure) => rangesOf(measure, reach));
+  const ranges = measures.map((measure) => rangesOf(measure, boundaries, reach));
   const address = viewIn(explorer);
   const places = boundaries.length - 1;
   const byId = (id) => document.getElementById(id);
@@ -162,6 +162,9 @@ const explorerOf = (explorer) => {
     const whole = of.cell(0, 0, view.range);
     const decimals = decimalsOf(measure.metric, measure.totals.length > 1 ? of.cell(1, 0, view.range).error : whole.error);
     const words = view.search.trim().toLowerCase();
+    const squares = measure.once
+      ? 0
+      : measure.totals[1].reduce((sum, _, index) => sum + of.cell(1, index, view.range).error ** 2, 0);
 
     const changed = (depth, index) => (against ? of.change(depth, index, against.after, against.before) : null);
     const rank = {
@@ -180,7 +183,7 @@ const explorerOf = (explorer) => {
 
     const row = (depth, index, title) => {
       const cell = of.cell(depth, index, view.range);
-      const share = depth === 1 ? shareOf(cell, whole, measure.once ? 0 : measure.totals[1].length, reach) : null;
+      const share = depth === 1 ? shareOf(cell, whole, squares, reach) : null;
       const difference = changed(depth, index);
       const mark = cell.noisy
         ? [make("span", { class: "mark", role: "img", "aria-label": "cannot be told from nothing" }, "~")]

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.model import ALL_PUBLISHERS, Measure
+from adsbpc.model.cut import CAUTION, SHOWN, TREMBLING, UNEVEN
 from adsbpc.model.measure_spec import PUBLISHER
-from adsbpc.model.running_noise import Matrix
+from adsbpc.model.running_noise import Cut
 from adsbpc.report import wording
 from adsbpc.report.numbers import decimals_of
+from adsbpc.report.ranges import totals_without_cut
 from adsbpc.report.ratios import COSTS, OF_METRICS, RETURN
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _USUAL_PERIODS = {"hour": (24, 168), "day": (7, 28), "week": (4, 13), "month": (
 def explorer_of(report: Report) -> dict[str, Any]:
     places = _boundaries(report)
     timeline = report.timeline
-    measures = report.spec.measures
+    measures = report.explored
     return {
         "reach": report.lens.reach,
         "word": timeline.word,
@@ -48,7 +50,7 @@ def explorer_of(report: Report) -> dict[str, Any]:
 def _boundaries(report: Report) -> list[int]:
     """After how many slots a range may begin or end, counted from the newest back."""
     newest = report.newest.slot
-    widest = max(each.layout.sizes[1] for each in report.spec.measures)
+    widest = max(each.layout.sizes[1] for each in report.explored)
     every = max(-(-newest // _MOST_BOUNDARIES), -(-newest * widest // _MOST_VALUES))
     return sorted({0, *range(newest, 0, -every)})
 
@@ -57,6 +59,7 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
     assert report.noise_of is not None
     measured, noise = report.of_measure(measure), report.noise_of(measure.name, places)
     totals = [measured[b - 1].running_totals for b in places[1:]]
+    counted = [totals_without_cut(measured[b - 1]) for b in places[1:]]
     layout, depth = measure.layout, 1
     while depth < len(layout.dimensions) and layout.sizes[depth + 1] * len(places) <= _MOST_VALUES:
         depth += 1
@@ -71,21 +74,27 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
         "name": measure.name,
         "label": f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
         "metric": measure.metric,
-        "title": wording.METRICS[measure.metric],
+        "title": wording.counted_name(measure),
         "once": layout.once,
         "levels": [each.name for each in layout.dimensions[:depth]],
         "left_out": [each.name for each in layout.dimensions[depth:]],
         "values": [each.values for each in layout.dimensions[:depth]],
         "totals": [
-            [_short((0.0, *series)) for series in zip(*(t[k].values for t in totals), strict=True)]
+            [_short((0.0, *series)) for series in zip(*(each[k] for each in counted), strict=True)]
             for k in range(depth + 1)
         ],
         "adjusted": adjusted,
-        "views": noise.views,
-        "noise": _triangle(noise.column),
-        "cut": _short((0.0, *(each[0].cut for each in totals))),
-        "cut_noise": _triangle(noise.cut) if any(map(any, noise.cut)) else None,
-        "uneven": noise.uneven,
+        "weights": [_short(_trimmed(row)) for row in noise.weights],
+        "variances": _short(noise.variances),
+        "stretches": [
+            {
+                "first": each.first,
+                "times": [_short(t) for t in each.times[: depth + 1]],
+                "together": each.together,
+            }
+            for each in noise.stretches
+        ],
+        "cut": _cut(noise.cut, depth),
         "decimals": decimals_of(measure.metric, totals[-1][1].standard_error),
     }
 
@@ -93,7 +102,7 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
 def _ratios(report: Report) -> list[dict[str, Any]]:
     """Which ratios there are: of measures, by their number, and of spend. The same as so far."""
     found: dict[str, int] = {}
-    for place, each in enumerate(report.spec.measures):
+    for place, each in enumerate(report.explored):
         if each.layout.dimensions[0].name == PUBLISHER:
             found.setdefault(each.metric, place)
     parts: dict[str, tuple[str, str, int]] = {
@@ -115,9 +124,30 @@ def _spend(report: Report, places: Sequence[int]) -> list[float] | None:
     return None if report.spend is None else _short(report.spend.until(b) for b in places)
 
 
-def _triangle(matrix: Matrix) -> list[list[float]]:
-    """Of a symmetric matrix the rows up to the diagonal, without those of nothing so far."""
-    return [_short(row[1 : place + 2]) for place, row in enumerate(matrix[1:])]
+def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:
+    if cut is None:
+        return None
+    return {
+        "is_added": cut.is_added,
+        "squared": cut.squared,
+        "parts": [_short(each) for each in cut.parts[: depth + 1]],
+        "columns": [
+            {"counts": _short(each.counts), "variances": _short(each.variances)}
+            for each in cut.columns
+        ],
+        "uneven": UNEVEN,
+        "trembling": TREMBLING,
+        "expected": [CAUTION * each for each in cut.expected],
+        "shown": SHOWN,
+    }
+
+
+def _trimmed(row: Sequence[float]) -> list[float]:
+    """Without the zeros at its end: later rows are in no earlier total."""
+    found = list(row)
+    while found and found[-1] == 0:
+        found.pop()
+    return found
 
 
 def _short(values: Any) -> list[float]:

@@ -15,7 +15,9 @@ from adsbpc.durable import write_durably
 from adsbpc.errors import SourceError
 from adsbpc.model import ALL_PUBLISHERS, Measure, Promise
 from adsbpc.model.layout import view_name
-from adsbpc.model.measure_spec import PUBLISHER
+from adsbpc.model.measure_spec import ARM, PUBLISHER
+from adsbpc.report.calibration import Calibration
+from adsbpc.report.lift import Lift, arm_totals
 from adsbpc.report.model_comparison import Models
 from adsbpc.report.ratios import Ratio
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of the JSON. Format 2 has measures and views.
 REPORT_FORMAT = 2
+# The arm that a row of lift compares with, where there is a trial.
+_COMPARED = "compared_with"
 _FORMULA_SIGNS = ("=", "+", "-", "@")
 # Columns by the attribute of a cell; those of dimensions stand after `query`.
 _FIRST = {
@@ -34,6 +38,9 @@ _LAST = {
     "value": "estimate", "low": "low", "high": "high", "standard_error": "standard_error",
     "cut": "cut", "noisy": "noisy",
 }  # fmt: skip
+# Of running totals, where a report has them; other rows have none.
+_BAND = {"band_low": "band_low", "band_high": "band_high"}
+_FIGURES = _LAST | _BAND
 
 
 def columns_of(report: Report) -> dict[str, list[Any]]:
@@ -50,10 +57,11 @@ def columns_of(report: Report) -> dict[str, list[Any]]:
     kept = [dict(zip(dimensions[cell.measure], cell.keys, strict=False)) for cell in cells]
     found["view"] = [view_name(tuple(own)) for own in kept]
     found |= {name: [own.get(name, ALL_PUBLISHERS) for own in kept] for name in names}
+    last = _FIGURES if report.band else _LAST
     found |= {
-        column: [getattr(cell, attribute) for cell in cells] for column, attribute in _LAST.items()
+        column: [getattr(cell, attribute) for cell in cells] for column, attribute in last.items()
     }
-    return {name: found[name] for name in (*_FIRST, *names, *_LAST)}
+    return {name: found[name] for name in (*_FIRST, *names, *last)}
 
 
 def with_ratios(report: Report, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -65,12 +73,63 @@ def with_ratios(report: Report, columns: dict[str, list[Any]]) -> dict[str, list
             "first_slot": each.first_slot, "last_slot": each.slot,
             "starts_at": report.timeline.moment(each.first_slot - 1),
             "ends_at": report.timeline.moment(each.slot), "query": "ratio",
-            **dict.fromkeys(columns.keys() - _FIRST.keys() - _LAST.keys(), ALL_PUBLISHERS),
+            **dict.fromkeys(columns.keys() - _FIRST.keys() - _FIGURES.keys(), ALL_PUBLISHERS),
             PUBLISHER: each.publisher, "value": each.value, "low": each.low, "high": each.high,
         }
         for each in report.ratios
     ]  # fmt: skip
     return {name: [*found, *(row.get(name) for row in rows)] for name, found in columns.items()}
+
+
+def with_lift(report: Report, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Rows more for every look at what the campaign caused: the same estimate with the interval for
+    one look and for all, and as a part of the arm that it is compared with, which a column names;
+    and for what that is beside attribution, after the newest slot."""
+    if report.spec.lift is None:
+        return columns
+    others = columns.keys() - _FIRST.keys() - _FIGURES.keys()
+    count = len(columns["measure"])
+    columns = {**columns, _COMPARED: [None] * count}
+
+    def common(each: Lift | Calibration, slot: int, keys: dict[str, str]) -> dict[str, Any]:
+        publishers = {PUBLISHER: " and ".join(each.withheld)} if each.withheld else {}
+        return {
+            **dict.fromkeys(others, ALL_PUBLISHERS), **publishers,
+            "measure": each.measure, "view": view_name((ARM, *keys)), "slot": slot,
+            "first_slot": 1, "last_slot": slot, "starts_at": report.timeline.moment(0),
+            "ends_at": report.timeline.moment(slot), ARM: each.arm, **keys,
+            _COMPARED: each.control,
+        }  # fmt: skip
+
+    rows: list[dict[str, Any]] = [
+        common(each, report.newest.slot, {})
+        | {"query": "calibration", "value": each.factor, "low": each.low, "high": each.high}
+        for each in report.calibrations
+    ]
+    for each in report.lifts:
+        own = common(each, each.slot, each.keys) | {"standard_error": each.standard_error}
+        rows += [
+            own | {"query": "incremental", "value": each.incremental, "low": each.low,
+                   "high": each.high},
+            own | {"query": "incremental, all looks", "value": each.incremental,
+                   "low": each.band_low, "high": each.band_high},
+            own | {"query": "relative lift", "value": each.relative, "low": each.relative_low,
+                   "high": each.relative_high, "standard_error": None},
+        ]  # fmt: skip
+    return {name: [*found, *(row.get(name) for row in rows)] for name, found in columns.items()}
+
+
+def lift_object(report: Report) -> dict[str, Any]:
+    """For JSON; nothing where there are no arms."""
+    if report.spec.lift is None:
+        return {}
+    balance = report.balance
+    return {
+        "lift": [asdict(each) | {"told": each.is_told} for each in report.lifts],
+        "arms": arm_totals(report),
+        "balance": None if balance is None else asdict(balance) | {"is_bad": balance.is_bad},
+        "calibration": [asdict(each) for each in report.calibrations],
+    }
 
 
 def _kept(ratio: Ratio) -> tuple[str, ...]:
@@ -89,7 +148,7 @@ def arrow_of(columns: dict[str, list[Any]], timezone: str) -> Any:
     types = {
         "slot": whole, "first_slot": whole, "last_slot": whole, "starts_at": moment,
         "ends_at": moment, "noisy": pa.bool_(),
-    } | dict.fromkeys((name for name in _LAST if name != "noisy"), pa.float64())  # fmt: skip
+    } | dict.fromkeys((name for name in _FIGURES if name != "noisy"), pa.float64())  # fmt: skip
     schema = pa.schema([(name, types.get(name, pa.string())) for name in columns])
     return pa.table(columns, schema=schema)
 
@@ -149,6 +208,7 @@ def json_of(report: Report) -> str:
             "scope": report.scope_budget.to_object(),
         },
         "ratios": [asdict(each) for each in report.ratios],
+        **lift_object(report),
         "cells": [
             {name: _iso(value) for name, value in zip(columns, row, strict=True)}
             for row in _rows(columns)

@@ -27,7 +27,7 @@ def headline_of(report: Report) -> list[Figure]:
     totals = [
         _total(f"{measure.name}, {measure.currency}" if measure.currency else measure.name,
                measure.metric, report.newest_totals(measure)[-1])
-        for measure in report.spec.measures
+        for measure in report.explored
     ]  # fmt: skip
     ratios = [
         Figure(each.name, f"{each.value:,.2f}", f"{each.low:,.2f} to {each.high:,.2f}")

@@ -18,6 +18,11 @@ def trend(report: Report, drawn: int) -> str:
         f"Totals from the first {report.timeline.word} of the range on. Each band holds the total "
         f"before {before} with {wording.level_name(report)} confidence{if_alike}."
     )
+    if report.band:
+        note += (
+            " The lighter band around it does so for all "
+            f"{report.timeline.word}s of the campaign at once, for one publisher."
+        )
     count = len(report.standings.publishers)
     if count > drawn:
         note += f" The {drawn} largest of {count} publishers are drawn; all are in the table."
@@ -43,7 +48,7 @@ def shares(report: Report, drawn: int) -> str:
         "intervals."
     )
     if report.estimates_cut:
-        note += " What was cut is not in them."
+        note += " What may be missing because it was cut is not in them."
     missing = len(report.standings.publishers) - drawn
     if missing:
         note += f" {missing} smaller publishers are in the table."

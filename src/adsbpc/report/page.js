@@ -57,6 +57,10 @@ const drawReport = (() => {
       ticks.map((tick) => [tick, first[boundaries.indexOf(tick)].replace(/ \d{4}$/, "")]),
     );
     spec.params.find(({ name }) => name === "from").value = boundaries[a];
+    // What holds for all slots at once is that of the whole campaign.
+    spec.layer = spec.layer.filter(({ encoding }) => encoding.y.field !== "band_low");
+    const points = spec.layer.at(-1).encoding;
+    points.tooltip = points.tooltip.filter(({ field }) => field !== "band");
     spec.layer.forEach(({ encoding }) => {
       encoding.y.scale.domainMin = Math.min(0, ...rows.map(({ low }) => low));
       encoding.y.scale.domainMax = Math.max(0, ...rows.map(({ high }) => high));
@@ -111,7 +115,10 @@ const drawReport = (() => {
     // What had the focus is made anew, and gets it again.
     const change = (choice, focused) => {
       view = { ...view, ...choice };
-      history.replaceState(null, "", `#${explorer.address.write(view)}`);
+      // Within a notebook the page has no address of its own.
+      if (location.protocol !== "about:") {
+        history.replaceState(null, "", `#${explorer.address.write(view)}`);
+      }
       show();
       const same = ({ dataset }) => [dataset.row, `sort ${dataset.sort}`, `preset ${dataset.preset}`].includes(focused);
       [...document.querySelectorAll("button")].find(same)?.focus();
@@ -124,7 +131,10 @@ const drawReport = (() => {
     document.querySelectorAll("[data-explorer]").forEach((part) => part.removeAttribute("hidden"));
 
     show();
-    drawn = report.bars.map((spec, index) => draw(`chart-bars-${index}`, spec));
+    drawn = [
+      ...report.bars.map((spec, index) => draw(`chart-bars-${index}`, spec)),
+      ...report.lift.map((spec, index) => draw(`chart-lift-${index}`, spec)),
+    ];
     const download = document.getElementById("download");
     if (download) {
       // The mark at the start makes spreadsheets read the names as UTF-8.

@@ -20,6 +20,7 @@ from adsbpc.report.cells import Cell
 from adsbpc.report.charts import PublisherLine
 from adsbpc.report.explorer import explorer_of
 from adsbpc.report.headline import headline_of
+from adsbpc.report.lift_charts import lift_card, lift_curves
 from adsbpc.report.palette import DARK, LIGHT, variable, variables
 from adsbpc.report.rendering import render
 from adsbpc.report.share_figures import model_figures, scale_of_shares
@@ -52,6 +53,7 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
         comparison=model_figures(report, drawn),
         decimals=decimals(report),
         headline=headline_of(report),
+        lift=Markup(lift_card(report)),
         cells=f"{len(report.rows()):,}",
         file_name=file_name,
         links=links,
@@ -60,6 +62,7 @@ def parts_of(report: Report, file_name: str = "", links: Mapping[str, str] | Non
         "config": charts.config(variable),
         "trend": charts.trend(report, variable),
         "bars": _bars(report, bars),
+        "lift": lift_curves(report, variable),
         "publishers": [each.publisher for each in drawn],
         "explorer": explorer_of(report),
     }

@@ -1,38 +1,98 @@
 // Sums over any range of slots, and changes between two of them, with their intervals: the same
 // arithmetic as report/ranges.py, from running totals and how far they are off together. A place is
 // an index into the boundaries that the page knows; 0 is before the first slot.
-const rangesOf = (measure, reach) => {
+const rangesOf = (measure, boundaries, reach) => {
   "use strict";
-  const { totals, adjusted, views, noise, cut, cut_noise: cutNoise, uneven } = measure;
+  const { totals, adjusted, weights, variances, stretches, cut } = measure;
 
-  const entry = (matrix, i, j) => (!matrix || !i || !j ? 0 : matrix[Math.max(i, j) - 1][Math.min(i, j) - 1]);
-  const together = (matrix, [a, b], [c, d]) =>
-    entry(matrix, b, d) - entry(matrix, b, c) - entry(matrix, a, d) + entry(matrix, a, c);
-  const variance = (matrix, span) => Math.max(together(matrix, span, span), 0);
-
-  // What was cut is spread over sums by what was released of them so far.
-  const wholes = new Map();
-  const shareOfCut = (depth, index, place) => {
-    const key = `${depth} ${place}`;
-    if (!wholes.has(key)) {
-      wholes.set(key, totals[depth].reduce((sum, series) => sum + Math.max(series[place], 0), 0));
+  // Products of what every row's noise adds to two ranges; rows that are left out add nothing.
+  const products = ([a, b], [c, d]) => {
+    const weight = (place, row) => weights[place][row] ?? 0;
+    return variances.map((_, row) => (weight(b, row) - weight(a, row)) * (weight(d, row) - weight(c, row)));
+  };
+  const summed = (own, noise, first, end) => {
+    let sum = 0;
+    for (let row = first; row < end; row += 1) {
+      sum += own[row] * noise[row];
     }
-    const whole = wholes.get(key);
-    return whole ? Math.max(totals[depth][index][place], 0) / whole : 1 / totals[depth].length;
+    return sum;
+  };
+  // The covariance of two ranges, from the rows of each stretch; then of one sum.
+  const known = new Map();
+  const together = (one, other) => {
+    const key = `${one} ${other}`;
+    if (!known.has(key)) {
+      const own = products(one, other);
+      const ends = stretches.map((_, k) => stretches[k + 1]?.first ?? own.length);
+      known.set(
+        key,
+        stretches.map(({ first }, k) => summed(own, variances, first, ends[k])),
+      );
+    }
+    return known.get(key);
+  };
+  const ofSum = (parts, depth, index) =>
+    parts.reduce((sum, part, k) => sum + part * (stretches[k].times[depth][index] ?? stretches[k].times[depth][0]), 0);
+  const partOf = (depth, index) => (cut ? cut.parts[depth][index] : 0);
+
+  // What is added to a range because it was cut, or may be missing from it: model/cut.py.
+  const additions = new Map();
+  const added = ([a, b]) => {
+    const key = `${a} ${b}`;
+    if (!additions.has(key)) {
+      additions.set(key, addedTo([a, b]));
+    }
+    return additions.get(key);
+  };
+  const addedTo = ([a, b]) => {
+    const found = { total: 0, variance: 0, missing: 0, trusts: [] };
+    if (!cut) {
+      return found;
+    }
+    const own = products([a, b], [a, b]);
+    const noise = together([a, b], [a, b]).reduce((sum, part, k) => sum + part * stretches[k].together, 0);
+    const slots = boundaries[b] - boundaries[a];
+    const expected = cut.expected.map((each) => each * slots);
+    cut.columns.forEach((column, k) => {
+      const count = column.counts[b] - column.counts[a];
+      const squared = summed(own, column.variances, 0, own.length);
+      let trust = 0;
+      if (cut.is_added && count > 0) {
+        const harm = noise > 0 ? (squared * cut.squared) / noise : 0;
+        trust = Math.max(0, 1 - (2 * Math.log1p(cut.trembling * harm) * squared) / count ** 2);
+      }
+      found.trusts.push(trust);
+      found.total += trust * count;
+      found.variance += trust ** 2 * squared;
+      const hidden = Math.max((1 - trust) * count + Math.sqrt(squared), 0);
+      const isShown = !expected.length || count > cut.shown * Math.sqrt(squared);
+      found.missing += isShown ? hidden : Math.min(hidden, expected[k]);
+    });
+    found.missing += expected.at(-1) ?? 0;
+    return found;
+  };
+  const addedTogether = (one, other) => {
+    const own = products(one, other);
+    const [mine, theirs] = [added(one).trusts, added(other).trusts];
+    return mine.reduce(
+      (sum, trust, k) => sum + trust * theirs[k] * summed(own, cut.columns[k].variances, 0, own.length),
+      0,
+    );
   };
 
   // As it was released, before any adjustment.
-  const released = (depth, index, [a, b]) => {
+  const released = (depth, index, span) => {
+    const [a, b] = span;
     const series = totals[depth][index];
-    const share = shareOfCut(depth, index, b);
-    const allCut = Math.max(cut[b] - cut[a], 0);
-    const estimate = series[b] - series[a];
-    const error = Math.sqrt(variance(noise, [a, b]) * views[depth]);
-    const ownCut = allCut * share;
-    const cutError = Math.hypot(Math.sqrt(variance(cutNoise, [a, b])), uneven * allCut) * share;
+    const [part, more] = [partOf(depth, index), added(span)];
+    const estimate = series[b] - series[a] + part * more.total;
+    const apart = part * (1 - part) * more.total;
+    const noise = ofSum(together(span, span), depth, index);
+    const uneven = cut ? (cut.uneven * apart) ** 2 + Math.max(apart, 0) : 0;
+    const error = Math.sqrt(Math.max(noise + part ** 2 * more.variance + uneven, 0));
+    const ownCut = more.missing * part;
     const low = estimate - reach * error;
-    const high = estimate + ownCut + reach * Math.hypot(error, cutError);
-    return { estimate, error, low, high, cut: ownCut, cutError, noisy: low <= 0 };
+    return { estimate, error, low, high: estimate + ownCut + reach * error, cut: ownCut, noisy: low <= 0 };
   };
 
   const cell = (depth, index, [a, b]) => {
@@ -47,20 +107,18 @@ const rangesOf = (measure, reach) => {
 
   const change = (depth, index, after, before) => {
     const [x, y] = [released(depth, index, after), released(depth, index, before)];
-    const [own, other, both] = [
-      [after, after],
-      [before, before],
-      [after, before],
-    ].map(([one, two]) => together(noise, one, two) * views[depth]);
-    const spread = Math.max(own + other - 2 * both, 0);
+    const both =
+      ofSum(together(after, before), depth, index) + partOf(depth, index) ** 2 * addedTogether(after, before);
+    const [own, other] = [x.error ** 2, y.error ** 2];
+    const spread = Math.sqrt(Math.max(own + other - 2 * both, 0));
     const difference = x.estimate - y.estimate;
-    const lowest = fieller(x.estimate, y.estimate + y.cut, own, other + y.cutError ** 2, both, reach);
-    const highest = fieller(x.estimate + x.cut, y.estimate, own + x.cutError ** 2, other, both, reach);
+    const lowest = fieller(x.estimate, y.estimate + y.cut, own, other, both, reach);
+    const highest = fieller(x.estimate + x.cut, y.estimate, own, other, both, reach);
     const told = lowest && highest && y.estimate > 0;
     return {
       difference,
-      low: difference - y.cut - reach * Math.sqrt(spread + y.cutError ** 2),
-      high: difference + x.cut + reach * Math.sqrt(spread + x.cutError ** 2),
+      low: difference - y.cut - reach * spread,
+      high: difference + x.cut + reach * spread,
       ratio: told ? { value: x.estimate / y.estimate, low: lowest[0], high: highest[1] } : null,
     };
   };
@@ -82,14 +140,15 @@ const fieller = (x, y, varX, varY, covariance, reach) => {
 };
 
 // A share of the total, as report/standings.py has it; null where the total may be nothing.
-// Without `count` the total counts people once, and is no sum.
-const shareOf = (cell, total, count, reach) => {
+// `squares` is the sum of all squared errors; without it the total counts people once, and is no sum.
+const shareOf = (cell, total, squares, reach) => {
   if (total.noisy) {
     return null;
   }
   const share = cell.estimate / total.estimate;
   const all = total.error ** 2;
-  const variance = Math.max(cell.error ** 2 + (share ** 2 - (count ? (2 * share) / count : 0)) * all, 0);
+  const own = cell.error ** 2;
+  const variance = Math.max(own + (share ** 2 - (squares ? (2 * share * own) / squares : 0)) * all, 0);
   const width = (reach * Math.sqrt(variance)) / total.estimate;
   const [value, low, high] = [share, share - width, share + width].map((end) => Math.min(Math.max(end, 0), 1));
   return { value, low, high };
@@ -108,8 +167,8 @@ const ratioOf = (over, under, reach) => {
       : null;
   }
   const [varX, varY] = [over.error ** 2, under.error ** 2];
-  const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY + under.cutError ** 2, 0, reach);
-  const largest = fieller(over.estimate + over.cut, under.estimate, varX + over.cutError ** 2, varY, 0, reach);
+  const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY, 0, reach);
+  const largest = fieller(over.estimate + over.cut, under.estimate, varX, varY, 0, reach);
   if (!smallest || !largest || under.low <= 0) {
     return { told: false };
   }

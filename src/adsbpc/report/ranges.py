@@ -15,7 +15,8 @@ from itertools import groupby
 from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
-from adsbpc.model import ALL_PUBLISHERS, Answers, Measure, RunningNoise
+from adsbpc.model import ALL_PUBLISHERS, Answers, Measure, Measured, RunningNoise
+from adsbpc.model.cut import squared_error
 from adsbpc.model.layout import view_name
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
@@ -35,25 +36,40 @@ def cells_between(
     """Of every view, the finest first, for the sum over these slots."""
     assert report.noise_of is not None
     noise = report.noise_of(measure.name, (first - 1, last))
-    column, of_cut = noise.of_range(0, 1)
+    own, added = noise.together((0, 1), (0, 1)), noise.added((0, 1))
     measured = report.of_measure(measure)
-    totals = measured[last - 1].running_totals
-    before = measured[first - 2].running_totals if first > 1 else None
+    totals = totals_without_cut(measured[last - 1])
+    before = totals_without_cut(measured[first - 2]) if first > 1 else None
     found = []
-    for depth, answers in enumerate(totals):
-        values, cut = answers.values, answers.cut
-        if before is not None:
-            earlier = before[depth]
-            values = tuple(a - b for a, b in zip(values, earlier.values, strict=True))
-            cut = max(cut - earlier.cut, 0.0)
+    for depth, sums in enumerate(totals):
+        values, errors = [], []
+        for place, value in enumerate(sums):
+            part = noise.part_of(depth, place)
+            base = value - (before[depth][place] if before else 0.0)
+            values.append(base + part * added.total)
+            errors.append(sqrt(squared_error(noise.of_sum(own, depth, place), part, added)))
         found.append(
             Answers(
-                answers.view, f"range {first}..{last}", values, sqrt(column * noise.views[depth]),
-                (first, last), cut, hypot(sqrt(of_cut), noise.uneven * cut),
+                tuple(each.name for each in measure.layout.dimensions[:depth]),
+                f"range {first}..{last}", tuple(values), hypot(*errors) / sqrt(len(errors)),
+                (first, last), added.missing, standard_errors=tuple(errors), added=added.total,
             )
         )  # fmt: skip
     lens = lens or report.lens_of(measured)
-    return tuple(lens.cells(measured[last - 1], found, len(totals) - 1))
+    # What was cut is shared out as the newest release says.
+    shared_by = measured[-1].model_copy(update={"slot": last})
+    return tuple(lens.cells(shared_by, found, len(totals) - 1))
+
+
+def totals_without_cut(measured: Measured) -> list[list[float]]:
+    """Running totals without what was added because it was cut, by view."""
+    return [
+        [
+            value - answers.added * share
+            for value, share in zip(answers.values, measured.shares(depth), strict=True)
+        ]
+        for depth, answers in enumerate(measured.running_totals)
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,26 +97,29 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     ends = sorted({after[0] - 1, after[1], before[0] - 1, before[1]})
     noise = report.noise_of(measure.name, ends)
     spans = [(ends.index(first - 1), ends.index(last)) for first, last in (after, before)]
-    own, other, both = (
-        noise.together(*pair)[0]
-        for pair in ((spans[0], spans[0]), (spans[1], spans[1]), (spans[0], spans[1]))
-    )
+    both = noise.together(spans[0], spans[1])
+    both_added = noise.added_together(spans[0], spans[1])
+    places = {
+        keys: place
+        for depth in range(len(measure.layout.dimensions) + 1)
+        for place, keys in enumerate(measure.layout.names(depth))
+    }
     lens = Lens(report.timeline, report.level, None)
     cells = [cells_between(report, measure, *span, lens) for span in (after, before)]
     reach, found = report.lens.reach, []
     for x, y in zip(*cells, strict=True):
-        times = noise.views[len(x.keys)]
-        var_x, var_y, shared = own * times, other * times, both * times
+        at = len(x.keys), places[x.keys]
+        shared = noise.of_sum(both, *at) + noise.part_of(*at) ** 2 * both_added
+        var_x, var_y = x.standard_error**2, y.standard_error**2
         spread = max(var_x + var_y - 2 * shared, 0.0)
-        cut_x, cut_y = x.cut_error**2, y.cut_error**2
-        lowest = fieller(x.estimate, y.estimate + y.cut, var_x, var_y + cut_y, shared, reach)
-        highest = fieller(x.estimate + x.cut, y.estimate, var_x + cut_x, var_y, shared, reach)
+        lowest = fieller(x.estimate, y.estimate + y.cut, var_x, var_y, shared, reach)
+        highest = fieller(x.estimate + x.cut, y.estimate, var_x, var_y, shared, reach)
         told = lowest is not None and highest is not None and y.estimate > 0
         found.append(
             Change(
                 x, y, x.estimate - y.estimate,
-                x.estimate - y.estimate - y.cut - reach * sqrt(spread + cut_y),
-                x.estimate - y.estimate + x.cut + reach * sqrt(spread + cut_x),
+                x.estimate - y.estimate - y.cut - reach * sqrt(spread),
+                x.estimate - y.estimate + x.cut + reach * sqrt(spread),
                 x.estimate / y.estimate if told else None,
                 lowest[0] if told and lowest else None,
                 highest[1] if told and highest else None,

@@ -107,14 +107,19 @@ def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tupl
     if paid > 0:
         for name, (metric, per) in COSTS.items():
             if (cell := cells.get(metric)) is not None:
-                cost = per * paid
-                told = (cost / cell.estimate, cost / cell.high, cost / cell.low)
-                yield name, told if cell.low > 0 else _NOT_TOLD
+                yield name, _cost(per * paid, cell)
         if (value := cells.get("value")) is not None:
             yield RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
     for name, (above, below) in OF_METRICS.items():
         if above in cells and below in cells:
             yield name, divided(cells[above], cells[below], report.lens.reach)
+
+
+def _cost(paid: float, cell: Cell) -> _Ends:
+    """Told only of a figure that is above nothing; an adjusted one may be nothing at all."""
+    if cell.low <= 0:
+        return _NOT_TOLD
+    return paid / cell.estimate, paid / cell.high, paid / cell.low
 
 
 def divided(above: Cell, below: Cell, reach: float) -> _Ends:

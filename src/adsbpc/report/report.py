@@ -13,6 +13,9 @@ from adsbpc.model import Budget, CampaignSpec, Measure, Measured, Promise, Relea
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.spend import Spend
 from adsbpc.report.adjustment import Adjustment
+from adsbpc.report.balance import Balance, balance_of
+from adsbpc.report.bands import Bands
+from adsbpc.report.calibration import Calibration, calibrations_of
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import (
     arrow_of,
@@ -20,9 +23,12 @@ from adsbpc.report.formats import (
     csv_of,
     json_of,
     parquet_of,
+    with_lift,
     with_ratios,
     write_whole,
 )
+from adsbpc.report.lift import Lift, lifts_of
+from adsbpc.report.looks import look_slots
 from adsbpc.report.model_comparison import Models
 from adsbpc.report.ranges import Change, NoiseOf, Span, cells_between, changes_between, weekly_csv
 from adsbpc.report.ratios import METRICS, Ratio, divides_any_slots, ratios_of
@@ -32,6 +38,8 @@ from adsbpc.report.timeline import Timeline
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from adsbpc.report.notebook import FramedPage
 
 FORMATS = ("html", "csv", "parquet", "json", "mmm")
 _LOWEST_LEVEL, _HIGHEST_LEVEL = 0.5, 0.9999
@@ -45,7 +53,8 @@ class Report(Tabular):
     makes the numbers consistent, see `Lens` for what that does to intervals. `measure_name` says
     what the page is about, the first measure if left out; files for machines have all of them.
     `spend` is what publishers were paid, where that is known; `noise_of` says how far running
-    totals of a measure are off together.
+    totals of a measure are off together. `band` adds to running totals what holds for all slots at
+    once.
     """
 
     spec: CampaignSpec
@@ -58,6 +67,7 @@ class Report(Tabular):
     measure_name: str | None = None
     spend: Spend | None = None
     noise_of: NoiseOf | None = None
+    band: bool = False
 
     def __post_init__(self) -> None:
         if not _LOWEST_LEVEL <= self.level <= _HIGHEST_LEVEL:
@@ -90,8 +100,8 @@ class Report(Tabular):
         return self._cells
 
     def columns(self) -> dict[str, list[Any]]:
-        """Cells, and below them ratios."""
-        return with_ratios(self, columns_of(self))
+        """Cells, and below them ratios and lift."""
+        return with_lift(self, with_ratios(self, columns_of(self)))
 
     def to_arrow(self) -> Any:
         """A pyarrow Table with a row for each cell."""
@@ -162,10 +172,23 @@ class Report(Tabular):
 
         return ratio_table_of(self)
 
+    def lift_table(self) -> Table | None:
+        """What the campaign caused so far, for a terminal, if it has arms."""
+        from adsbpc.report.lift_words import lift_table_of
+
+        return lift_table_of(self)
+
     def _repr_html_(self) -> str:
         from adsbpc.report.notebook import fragment_of
 
         return fragment_of(self)
+
+    def explore(self, height: int = 820) -> FramedPage:
+        """In a notebook: the whole page, so many pixels high, with ranges to choose and lines to
+        point at."""
+        from adsbpc.report.notebook import FramedPage
+
+        return FramedPage(self.to_html(), f"Report of {self.spec.campaign.name}", height)
 
     @property
     def newest(self) -> Release:
@@ -175,7 +198,19 @@ class Report(Tabular):
     def measure(self) -> Measure:
         """What the page is about."""
         name = self.measure_name
-        return next(each for each in self.spec.measures if name in (None, each.name))
+        if name is None:
+            return self.explored[0]
+        return next(each for each in self.spec.measures if each.name == name)
+
+    @cached_property
+    def explored(self) -> tuple[Measure, ...]:
+        """What the page shows by publisher or by another first dimension: measures by arm stand in
+        a card of their own, unless there is nothing else or one of them is asked for."""
+        apart = tuple(each for each in self.spec.measures if not each.by_arm)
+        asked = tuple(
+            each for each in self.spec.measures if each.by_arm and each.name == self.measure_name
+        )
+        return asked + apart or tuple(e for e in self.spec.measures if not e.is_squared)
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
@@ -221,11 +256,25 @@ class Report(Tabular):
         }
         return ratios_of(self, cells, first, last)
 
+    @cached_property
+    def lifts(self) -> list[Lift]:
+        """What the campaign caused, by measure, arm and slot, where it has arms."""
+        return lifts_of(self)
+
+    @property
+    def balance(self) -> Balance | None:
+        return balance_of(self)
+
+    @property
+    def calibrations(self) -> list[Calibration]:
+        return calibrations_of(self, self.lifts)
+
     @property
     def estimates_cut(self) -> bool:
         """Whether releases tell what was cut, so that intervals include it. It is the same for all
         releases of a campaign."""
-        return self.measured[-1].allowance is not None
+        newest = self.measured[-1]
+        return newest.allowance is not None or bool(newest.spread)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -237,7 +286,19 @@ class Report(Tabular):
 
     def lens_of(self, measured: tuple[Measured, ...]) -> Lens:
         adjustment = Adjustment.of(measured) if self.adjusted else None
-        return Lens(self.timeline, self.level, adjustment)
+        return Lens(self.timeline, self.level, adjustment, self._bands.get(measured[0].measure))
+
+    @cached_property
+    def _bands(self) -> dict[str, Bands]:
+        """By measure, if they are asked for."""
+        if not self.band or self.noise_of is None:
+            return {}
+        slots = self.spec.campaign.slots
+        looks = (0, *look_slots(slots))
+        return {
+            each.name: Bands(self.noise_of(each.name, looks), slots, self.level)
+            for each in self.spec.measures
+        }
 
     @cached_property
     def standings(self) -> Standings:

@@ -13,8 +13,8 @@ from adsbpc.report.cells import Cell
 class Share:
     """Of all publishers together, each end cut off to 0..1.
 
-    What personal budgets cut is not in it. That is spread over publishers by their totals, so
-    adding it would move no share; whom it hit more than others is not known.
+    What may still be missing because it was cut is not in it: whom that hit more than others is
+    not known.
     """
 
     value: float
@@ -48,30 +48,30 @@ class Standings:
         *cells, everything = totals
         # The sort is stable: ties stay in the order of the campaign's list.
         ordered = sorted(cells, key=lambda cell: -cell.estimate)
+        squares = fsum(cell.standard_error**2 for cell in cells) if adds_up else None
         return cls(
             tuple(
-                PublisherStanding(
-                    cell, _share(cell, everything, len(cells) if adds_up else None, reach)
-                )
+                PublisherStanding(cell, _share(cell, everything, squares, reach))
                 for cell in ordered
             ),
             everything,
         )
 
 
-def _share(cell: Cell, everything: Cell, publishers: int | None, reach: float) -> Share | None:
-    """By the delta method, with T = sum of all n X_q, which are alike, so that Cov(X_p, T) =
-    Var(T) / n, and s = X_p / T:
+def _share(cell: Cell, everything: Cell, squares: float | None, reach: float) -> Share | None:
+    """By the delta method, with T the sum of all X_q, each of which has its part of the noise of
+    T, Cov(X_p, T) = Var(T) Var(X_p) / sum of all Var(X_q), and s = X_p / T:
 
-    Var(s) = (Var(X_p) - 2 s Var(T) / n + s^2 Var(T)) / T^2
+    Var(s) = (Var(X_p) - 2 s Cov(X_p, T) + s^2 Var(T)) / T^2
 
-    Without `publishers` T is no sum, and its noise its own: the term in the middle is not there.
+    Without `squares`, the sum of all Var(X_q), T is no sum, and its noise its own: the term in the
+    middle is not there.
     """
     if everything.noisy:
         return None
     share = cell.estimate / everything.estimate
     own, all_together = cell.standard_error**2, everything.standard_error**2
-    together = 0.0 if publishers is None else 2 * share / publishers
+    together = 0.0 if not squares else 2 * share * own / squares
     variance = max(own + (share**2 - together) * all_together, 0.0)
     width = reach * sqrt(variance) / everything.estimate
     return Share(*(min(max(end, 0.0), 1.0) for end in (share, share - width, share + width)))

@@ -33,8 +33,10 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         caption_justify="left",
     )
     # Names fold rather than lose their ends: publishers often share how they start.
-    table.add_column("publisher", overflow="fold")
+    table.add_column(report.measure.layout.dimensions[0].name, overflow="fold")
     headings = ["estimate", f"{level_name(report)} interval", "share"]
+    if report.band:
+        headings.insert(2, "all at once")
     for heading in headings if truth is None else [*headings, "truth"]:
         table.add_column(heading, justify="right")
 
@@ -48,6 +50,7 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
             Text(cell.publisher),
             f"{amount(cell.estimate, shown)}{mark}",
             interval(cell.low, cell.high, shown),
+            *([_band(cell, shown)] if report.band else []),
             share,
             *([] if truth is None else [amount(truth[cell.publisher], shown)]),
             style="dim" if cell.noisy else style,
@@ -59,10 +62,19 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         add(standing.total, share, end_section=standing is standings.publishers[-1])
     add(standings.everything, "" if standings.everything.noisy else "100%", style="bold")
     notes = [what_intervals_cover(report)]
+    if report.band:
+        word = report.timeline.word
+        notes.append(f"All at once: holds for totals after every {word} of the campaign together.")
     if any(standing.total.noisy for standing in standings.publishers):
         notes.append(f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}")
     table.caption = Text("\n".join(notes), style="dim")
     return table
+
+
+def _band(cell: Cell, shown: int) -> str:
+    if cell.band_low is None or cell.band_high is None:
+        return ""
+    return interval(cell.band_low, cell.band_high, shown)
 
 
 def ratio_table_of(report: Report) -> Table | None:

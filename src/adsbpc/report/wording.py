@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp
 from typing import TYPE_CHECKING
 
-from adsbpc.model import OTHER_PUBLISHER, Adjacency, Promise
+from adsbpc.model import OTHER_PUBLISHER, Adjacency, Measure, Promise
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
@@ -47,14 +47,14 @@ BUYS = {
 
 # From here on a fit misleads those who read intervals alone.
 LARGE_FIT_NOISE = 0.1
-# Below tables of campaigns with personal budgets.
-UPPER_ENDS = "Upper ends of intervals include an estimate of what was cut."
+# Below tables, by whether releases tell what was cut.
+UPPER_ENDS = "Upper ends of intervals include what may have been cut and not counted."
 NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
 
 
 def what_intervals_cover(report: Report) -> str:
     covered = UPPER_ENDS if report.estimates_cut else NOISE_ONLY
-    return f"{covered} {fit_noise(report)}".rstrip()
+    return " ".join(filter(None, (covered, fit_noise(report), warning(report))))
 
 
 METRICS: dict[MetricName, str] = {
@@ -64,11 +64,21 @@ METRICS: dict[MetricName, str] = {
     "impressions": "impressions",
     "clicks": "clicks",
     "reach": "people reached",
+    "squared_conversions": "squares of people's conversions",
+    "squared_value": "squares of people's value",
 }
+# By arm all of them count, whether or not anybody saw an ad.
+_OF_ARMS: dict[MetricName, str] = {
+    **METRICS, "conversions": "conversions", "value": "value", "converters": "people who converted",
+}  # fmt: skip
+
+
+def counted_name(measure: Measure) -> str:
+    return (_OF_ARMS if measure.by_arm else METRICS)[measure.metric]
 
 
 def metric_name(report: Report) -> str:
-    return METRICS[report.measure.metric]
+    return counted_name(report.measure)
 
 
 def decimals(report: Report) -> int:
@@ -79,6 +89,10 @@ def decimals(report: Report) -> int:
 
 def level_name(report: Report) -> str:
     return f"{100 * report.level:g}%"
+
+
+# From these parts of the total on, what was cut and added back, or half an interval, is a warning.
+_MUCH_OF_FEW, _MOSTLY_NOISE = 0.2, 0.5
 
 
 def summary(report: Report) -> str:
@@ -93,7 +107,27 @@ def summary(report: Report) -> str:
     sentence = f"{count} {metric_name(report)} so far"
     if total.noisy:
         return f"{sentence}, which cannot be told from nothing yet."
-    return f"{sentence}{_leader(report)}."
+    return " ".join(filter(None, (f"{sentence}{_leader(report)}.", warning(report))))
+
+
+def warning(report: Report) -> str:
+    """Where released figures show that estimates are poor; nothing where they are not."""
+    total, everything = report.measured[-1].running_totals[0], report.standings.everything
+    if everything.noisy:
+        return ""
+    if total.added > _MUCH_OF_FEW * everything.estimate:
+        part = percent(total.added / everything.estimate)
+        return (
+            f"Read with care: a few people do much of this. About {part} of it goes beyond their "
+            "budgets, and by publisher that is shared out by a guess."
+        )
+    wide = (everything.high - everything.low) / 2
+    if wide > _MOSTLY_NOISE * everything.estimate:
+        return (
+            "Read with care: for so few people the noise is large beside what is counted. A longer "
+            "period or a larger budget would tell more."
+        )
+    return ""
 
 
 def _leader(report: Report) -> str:
@@ -207,14 +241,19 @@ def _slot_bounds(report: Report) -> str:
     most, varying = _conversions(report, f"{min(every)}", f"{max(every)}")
     word = report.timeline.word
     article = "an" if word == "hour" else "a"
-    return (
-        f"One person counts for at most {most} {article} {word}{varying}. What lies above is cut, "
-        "and the intervals do not include that: they cover the noise only."
+    limit = (
+        f"One person counts for at most {most} {article} {word}{varying}. What lies above is cut"
     )
+    if report.estimates_cut:
+        return f"{limit}. {_cut_so_far(report)}"
+    return f"{limit}, and the intervals do not include that: they cover the noise only."
 
 
 def _personal_budgets(report: Report) -> str:
     every = [each.allowance for each in report.measured if each.allowance is not None]
+    if report.measured[-1].multipliers:
+        # Rows since then hold the past in the same way.
+        every = every[-1:]
     size, varying = _conversions(report, about(min(every)), about(max(every)))
     word = report.timeline.word
     at_once = f"{'on' if word == 'day' else 'in'} one {word}"
@@ -243,26 +282,32 @@ def _counted(count: str, metric: MetricName) -> str:
 
 
 def _cut_so_far(report: Report) -> str:
-    total = report.measured[-1].running_totals[0]
-    if total.cut_error == 0:
-        return "How much that is cannot be told yet, and no interval includes it."
-    metric = report.measure.metric
-    shown = decimals_of(metric, total.cut_error)
-    cut, error = amount(total.cut, shown), amount(total.cut_error, shown)
+    """What was cut, and what of it is in which figures."""
+    total, metric = report.measured[-1].running_totals[0], report.measure.metric
+    shown = decimals_of(metric, total.standard_error)
 
-    def in_words(count: str) -> str:
+    def in_words(figure: float) -> str:
+        count = amount(figure, shown)
         return f"{count} of value" if metric == "value" else _counted(count, metric)
 
-    found, doubt = f"is about {in_words(cut)} in all, give or take {error}", ""
-    if round(total.cut, shown) == 0:
-        found = f"seems to be nothing, give or take {in_words(error)}"
-    elif total.cut <= report.lens.reach * total.cut_error:
-        doubt = ", which cannot be told from nothing"
-    return (
-        f"So far that {found} (one standard error){doubt}. This is counted privately too, with "
-        "noise of its own. The upper ends of the intervals include it, shared out as the totals of "
-        "publishers are. Of people far beyond their budget, not everything that was cut is counted."
-    )
+    newest = report.measured[-1]
+    if newest.allowance is not None and not newest.multipliers:
+        # As version 0.1 released it.
+        return (
+            f"So far that is about {in_words(total.cut)} in all, counted privately, with noise of "
+            "its own. The upper ends of the intervals include it."
+        )
+    added = "So far, none of that can be told from noise."
+    if round(total.added, shown) > 0:
+        parts = "their totals" if newest.allowance is None else "the roots of their totals"
+        added = (
+            f"So far that is about {in_words(total.added)}, counted privately, with noise of its "
+            f"own. The estimates include it, shared out among publishers by {parts}."
+        )
+    more = ""
+    if round(total.cut, shown) > 0:
+        more = f" The upper ends of the intervals leave room for {in_words(total.cut)} more."
+    return added + more
 
 
 def model_name(model: str) -> str:

@@ -32,6 +32,7 @@ from adsbpc.service.releases.lifecycle import Lifecycle
 from adsbpc.service.releases.publication import Publication, Watch
 from adsbpc.service.releases.retention import Retention
 from adsbpc.service.releases.scheduler import Scheduler
+from adsbpc.service.releases.signed_statements import Signer, signer_of
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import open_store
 
@@ -61,6 +62,7 @@ class Backend:
     retention: Retention
     watch: Watch
     metrics: Metrics
+    signer: Signer | None
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
@@ -114,6 +116,7 @@ def open_backend(
     several processes of one server."""
     real = SystemClock()
     clock = clock or real
+    signer = signer_of(settings)
     presence = enter(settings.data)
     store = open_store(settings.service.database, settings.data)
     keys = KeyRing(store, real)
@@ -157,4 +160,5 @@ def open_backend(
         retention=Retention(store, book, files, clock, settings.retention.events),
         watch=Watch(publication),
         metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
+        signer=signer,
     )

@@ -25,6 +25,7 @@ from typing import Any
 
 import uvicorn
 
+from adsbpc import telemetry
 from adsbpc.errors import ServiceError
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.http.app import create_app
@@ -71,6 +72,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        telemetry.configure()
         if self._told_to_stop():
             self._backend.watch.stopping = self.should_exit = True
         if self._way is not None:

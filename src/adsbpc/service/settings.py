@@ -107,6 +107,12 @@ class RetentionSection(Section):
     events: Period | None = None
 
 
+class StatementsSection(Section):
+    """`signing_key` is a file with an Ed25519 key in PEM: statements are then signed with it."""
+
+    signing_key: Name | None = None
+
+
 class NamedEngineSection(EngineSection):
     name: Literal["duckdb", "spark"] = "duckdb"
 
@@ -119,6 +125,7 @@ class Settings(Section):
     ingest: IngestSection = IngestSection()
     scheduler: SchedulerSection = SchedulerSection()
     retention: RetentionSection = RetentionSection()
+    statements: StatementsSection = StatementsSection()
     engine: NamedEngineSection = NamedEngineSection()
     directory: Path = Field(default=Path(), exclude=True)
 

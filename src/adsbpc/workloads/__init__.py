@@ -1,6 +1,6 @@
 """Workloads: linear questions, objectives, and the noise scales that serve them best."""
 
-from adsbpc.workloads.margins import Margins, SeparateSums
+from adsbpc.workloads.margins import Margins, SeparateSums, UnlikeSums
 from adsbpc.workloads.objectives import (
     MaxVariance,
     Objective,
@@ -27,6 +27,7 @@ __all__ = [
     "RangeSums",
     "Scales",
     "SeparateSums",
+    "UnlikeSums",
     "VarianceTargets",
     "WeightedSquaredError",
     "Workload",

@@ -87,6 +87,63 @@ class Margins:
 
 
 @dataclass(frozen=True)
+class UnlikeSums:
+    """The same where columns have variances of their own: by depth, from the cells up, each sum is
+    the mean of its own column and of its parts, weighed by precision; on the way down, parts take
+    up what their sum knows better, each by its part of the variance."""
+
+    lengths: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def solve(self, columns: Reals, variances: Reals) -> tuple[Reals, tuple[Reals, ...]]:
+        """Cells from columns, view after view along the last axis, and the variances of sums by the
+        number of first dimensions that are kept. Only whether a weight is 0 matters: then a view
+        has no columns."""
+        values, spreads = self._up(columns, variances)
+        for depth, count in enumerate(self.lengths):
+            parts, own = (_in_sums(each[depth + 1], count) for each in (values, spreads))
+            together = own.sum(axis=-1, keepdims=True)
+            share = own / together
+            missing = values[depth][..., None] - parts.sum(axis=-1, keepdims=True)
+            values[depth + 1] = _flat(parts + share * missing)
+            spreads[depth + 1] = _flat(own - share**2 * (together - spreads[depth][..., None]))
+        return values[-1], tuple(spreads)
+
+    def _up(self, columns: Reals, variances: Reals) -> tuple[list[Reals], list[Reals]]:
+        """By depth, what sums' own columns and everything below them say, and how surely."""
+        values, spreads, end = list[Reals](), list[Reals](), columns.shape[-1]
+        for depth in range(len(self.lengths), -1, -1):
+            size = prod(self.lengths[:depth])
+            value = spread = None
+            if values:
+                count = self.lengths[depth]
+                value, spread = (
+                    _in_sums(each[0], count).sum(axis=-1) for each in (values, spreads)
+                )
+            if self.weights[depth]:
+                own, noise = (each[..., end - size : end] for each in (columns, variances))
+                end -= size
+                if value is None or spread is None:
+                    value, spread = own, noise
+                else:
+                    gain = spread / (spread + noise)
+                    value, spread = value + gain * (own - value), spread * (1 - gain)
+            assert value is not None
+            assert spread is not None
+            values.insert(0, value)
+            spreads.insert(0, spread)
+        return values, spreads
+
+
+def _in_sums(parts: Reals, count: int) -> Reals:
+    return parts.reshape(*parts.shape[:-1], parts.shape[-1] // count, count)
+
+
+def _flat(parts: Reals) -> Reals:
+    return np.asarray(parts.reshape(*parts.shape[:-2], parts.shape[-2] * parts.shape[-1]))
+
+
+@dataclass(frozen=True)
 class SeparateSums:
     """Where people are counted once, no sum follows from others: each has a column, and noise, of
     its own. `sizes` are those of the views, which stand side by side."""

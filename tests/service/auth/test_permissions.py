@@ -16,6 +16,7 @@ TABLE = """
     push impressions          .  y  .  .  .
     push conversions          .  .  y  .  .
     push spend                y  .  o  .  .
+    assign arms               y  .  o  .  .
     read own deliveries       .  y  y  .  .
     list campaigns            y  .  y  y  y
     create campaign           y  .  .  .  .

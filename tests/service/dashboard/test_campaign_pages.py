@@ -31,7 +31,8 @@ def test_campaigns_at_a_glance(operator: Visitor) -> None:
     words = operator.look("/campaigns").words
     assert "2 running, 1 not begun, 1 complete" in words
     assert "day 2 of 5" in words
-    assert re.search(r"Ad-1 Running spring [\d,]+ ± [\d,]+ attributed conversions so far", words)
+    interval = r"(± [\d,]+|[\d,]+ to [\d,]+)"
+    assert re.search(rf"Ad-1 Running spring [\d,]+ {interval} attributed conversions so far", words)
     assert "Day 1 is over on 2 April, 00:00 UTC and is published 2 minutes later." in words
     assert "New campaign" in words
 
@@ -82,6 +83,11 @@ def test_every_format_can_be_downloaded(stage: Stage, advertiser: Visitor) -> No
     assert kinds == [
         "text/csv",
         "application/vnd.apache.parquet",
+        "application/json",
+        "text/html",
+        # The statement, and that of the scope.
+        "text/html",
+        "text/markdown",
         "application/json",
         "text/html",
     ]

@@ -73,7 +73,7 @@ def test_a_plan_is_the_campaigns_own(stage: Stage, operator: Visitor) -> None:
 
 
 def test_errors_stand_beside_what_is_expected(stage: Stage, operator: Visitor) -> None:
-    wanted = {**WANTED, "volume": "7000", "count": "6"}
+    wanted = {**WANTED, "volume_1": "7000", "count": "6"}
     words = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text).words
     found = re.search(
         r"± ([\d.]+)% of an average one all together ± ([\d.]+) ± ([\d.]+)%",
@@ -85,10 +85,10 @@ def test_errors_stand_beside_what_is_expected(stage: Stage, operator: Visitor) -
     assert one > part
     content = fields.content_of(wanted)
     assert content["expected"] == {"conversions": 7_000}
-    assert fields.content_of({**wanted, "metric": "value"})["expected"] == {"value": 7_000}
-    wrong = operator.send("/campaigns/new", {**wanted, "volume": "-1", "action": "create"})
+    assert fields.content_of({**wanted, "metric_1": "value"})["expected"] == {"value": 7_000}
+    wrong = operator.send("/campaigns/new", {**wanted, "volume_1": "-1", "action": "create"})
     assert wrong.status_code == 422
-    assert "volume-wrong" in wrong.text
+    assert "volume_1-wrong" in wrong.text
 
 
 def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
@@ -102,6 +102,107 @@ def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:
     again = operator.send("/campaigns/new", {**WANTED, "action": "create"})
     assert again.status_code == 422
     assert "Scope 'planner' has a campaign of that name" in Outline(again.text).words
+
+
+SEVERAL = {
+    **WANTED,
+    "share_1": "0.5", "volume_1": "9000",
+    "metric_2": "value", "value_cap_2": "50", "by_2": "country", "share_2": "0.2",
+    "values_country": "DE\r\nFR", "volume_2": "180000",
+    # A row that was left out.
+    "metric_4": "reach", "by_4": "country", "share_4": "0.1",
+    "control_share": "0.1", "trial_share": "0.2",
+}  # fmt: skip
+
+
+def test_measures_are_those_of_a_campaign_file() -> None:
+    found = fields.content_of(SEVERAL)
+    assert "metric" not in found["campaign"]
+    assert found["measure"] == [
+        {"name": "conversions", "metric": "conversions", "share": 0.5},
+        {
+            "name": "value by country", "metric": "value", "value_cap": 50, "share": 0.2,
+            "by": ["publisher", "country"],
+        },
+        {
+            "name": "reach by country", "metric": "reach", "share": 0.1,
+            "by": ["publisher", "country of ads"],
+        },
+        {"name": "buyers", "metric": "converters", "by": ["arm"], "share": 0.2},
+    ]  # fmt: skip
+    listed = {"column": "country", "values": ["DE", "FR"]}
+    assert found["dimensions"] == {
+        "country": {**listed, "of": "conversion"},
+        "country of ads": {**listed, "of": "impression"},
+    }
+    assert found["lift"] == {"shares": {"treatment": 0.9, "control": 0.1}}
+    assert found["expected"] == {"conversions": 9000, "value by country": 180000}
+    # One by publisher means what it always meant.
+    assert set(fields.content_of(WANTED)) == {"campaign", "privacy", "attribution"}
+    assert fields.content_of(WANTED)["campaign"]["metric"] == "conversions"
+
+
+def test_several_measures_are_planned_and_created(stage: Stage, operator: Visitor) -> None:
+    wanted = {**SEVERAL, "name": "several", "scope": "several", "slots": "3"}
+    planned = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text)
+    spec = stage.server.backend.campaigns.spec(fields.planned(wanted))
+    sums = expected(spec, plan(spec)).sums
+    assert [(each.measure, each.of) for each in sums] == [
+        ("conversions", "all together"), ("conversions", "one publisher"),
+        ("value by country", "all together"), ("value by country", "one publisher"),
+        ("value by country", "one publisher and country"),
+        ("reach by country", "all together"), ("reach by country", "one publisher"),
+        ("reach by country", "one publisher and country of ads"),
+        ("buyers", "all together"), ("buyers", "one arm"),
+    ]  # fmt: skip
+    # Beside what is expected, of those of which something is.
+    assert [bool(each.part) for each in sums] == [True] * 5 + [False] * 5
+    for each in sums:
+        assert f"{each.measure} {each.of} ± {each.error} {each.part}".strip() in planned.words
+    answer = operator.send("/campaigns/new", {**wanted, "action": "create"})
+    assert answer.status_code == 303, answer.text
+    campaign = answer.headers["location"].rpartition("/")[2]
+    registered = stage.server.backend.campaigns.get(campaign)
+    assert registered is not None
+    assert [each.name for each in registered.spec.measures] == [
+        "conversions", "value by country", "reach by country", "buyers",
+    ]  # fmt: skip
+    words = operator.look(f"/campaigns/{campaign}").words
+    assert "Arms treatment 90%, control 10%" in words
+    assert "attributed conversions and value and reach" in words
+    assert "Who sees ads" in words
+    assert stage.server.client("operator").assignment(campaign)["control"] == "control"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "told"),
+    [
+        ({"value_cap_2": ""}, "metric_2", 'Metric = "value" needs value_cap'),
+        ({"value_cap_2": "much"}, "value_cap_2", "Expected a number"),
+        ({"share_1": "0.9"}, "share_1", "The shares of measures add up to 1.4"),
+        ({"share_2": "none"}, "share_2", "Expected a number"),
+        ({"trial_share": "x"}, "trial_share", "Expected a number"),
+        ({"metric_4": "sales"}, "metric_4", "Expected one of"),
+        ({"values_country": "DE\nDE"}, "values_country", "Values lists 'DE' more than once"),
+        ({"control_share": "1"}, "control_share", "Nobody would be in it"),
+        ({"control_share": "few"}, "control_share", "Expected a number"),
+        ({"volume_2": "-1"}, "volume_2", "Expected more than 0"),
+        ({"mechanism": "adsbpc"}, "mechanism", "set mechanism ="),
+    ],
+)
+def test_what_is_wrong_with_a_measure_stands_beside_it(
+    operator: Visitor, changes: dict[str, str], field: str, told: str
+) -> None:
+    sent = {**SEVERAL, "name": "wrong", "scope": "wrong", "action": "create", **changes}
+    answer = operator.send("/campaigns/new", sent)
+    outline = Outline(answer.text)
+    assert answer.status_code == 422
+    assert told.lower() in outline.words.lower()
+    wrong = {attrs["id"] for _, attrs in outline.tags if attrs.get("aria-invalid") == "true"}
+    assert wrong == {field}
+    values = _values(outline)
+    typed = {key: value for key, value in sent.items() if key in values}
+    assert {key: values[key] for key in typed} == typed
 
 
 def test_weeks_start_on_the_day_that_was_chosen(stage: Stage, operator: Visitor) -> None:
@@ -125,7 +226,7 @@ def test_weeks_start_on_the_day_that_was_chosen(stage: Stage, operator: Visitor)
         ({"rho": "-1"}, "rho", "Expected 1e-06 or more"),
         ({"timezone": "Mars"}, "timezone", "Expected an IANA time zone"),
         ({"publishers": "a\na"}, "publishers", "Publishers lists 'a' more than once"),
-        ({"metric": "value"}, "metric", 'Metric = "value" needs value_cap'),
+        ({"metric_1": "value"}, "metric_1", 'Metric = "value" needs value_cap'),
         ({"start": "soon"}, "start", "Expected a day"),
         ({"model": "shapley", "fit_slots": "99"}, "fit_slots", "The fit serves the slots after"),
         ({"start": "2026-02-01"}, "start", "The first slot is over"),
@@ -160,7 +261,9 @@ TEXTS = st.text(max_size=30)
 @given(st.fixed_dictionaries(dict.fromkeys(WANTED, TEXTS)))
 def test_any_text_makes_content_that_says_what_was_typed(values: dict[str, str]) -> None:
     content = fields.content_of(values)
-    assert set(content) <= {"campaign", "privacy", "attribution", "expected"}
+    assert set(content) <= {
+        "campaign", "privacy", "attribution", "expected", "measure", "dimensions", "lift",
+    }  # fmt: skip
     for field, (section, key) in fields.PLACES.items():
         where = content
         for part in section.split("."):
@@ -190,13 +293,15 @@ def test_problems_are_told_apart() -> None:
     }
     with pytest.raises(SpecError) as refused:
         spec_of(content, Path(), "the campaign")
-    assert wrongs_of(refused.value) == [
+    assert wrongs_of(refused.value, WANTED) == [
         Wrong("name", "Is missing. Add it"),
         Wrong("fit_rho", "Expected a number. Correct it"),
         Wrong("", "[engine] options = 3: expected a section with keys of its own. Correct it"),
     ]
-    assert wrongs_of(SpecError("no room in the scope")) == [Wrong("", "no room in the scope")]
-    assert wrongs_of(LedgerError("it changed\n  rho: was 1")) == [
+    assert wrongs_of(SpecError("no room in the scope"), WANTED) == [
+        Wrong("", "no room in the scope")
+    ]
+    assert wrongs_of(LedgerError("it changed\n  rho: was 1"), WANTED) == [
         Wrong("", "it changed"),
         Wrong("", "rho: was 1"),
     ]

@@ -23,7 +23,7 @@ from adsbpc.service.server import serving
 from tests.effort import examples
 from tests.service.clocks import SetClock
 from tests.service.raw import http
-from tests.service.running import content, settings_in
+from tests.service.running import content, settings_in, trial, with_signing_key
 
 SUBJECTS = {"operator": "", "publisher": "P-1", "advertiser": "Ad-1"}
 
@@ -32,7 +32,10 @@ SUBJECTS = {"operator": "", "publisher": "P-1", "advertiser": "Ad-1"}
 #   than a schema can say (a day that is not over, keys that belong together, a name that is free).
 # - negative_data_rejection of pushes: a bad row is answered with its verdict, the batch with 200.
 # - the stream, which goes on for as long as its campaign: tests of the API listen to it.
+# Nothing is said here about how long an answer takes.
 CONFIG = """
+request-timeout = 120
+
 [generation]
 deterministic = true
 max-examples = 8
@@ -61,7 +64,7 @@ enabled = false
 
 @dataclass(frozen=True)
 class Target:
-    """A server with a campaign that is released to its end."""
+    """A server that signs, with a trial that is released to its end."""
 
     backend: Backend
     url: str
@@ -76,13 +79,16 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     clock = SetClock()
     directory = tmp_path_factory.mktemp("openapi")
-    opened = open_backend(settings_in(directory, scheduler={"enabled": False}), clock)
+    sections: dict[str, dict[str, Any]] = {
+        "scheduler": {"enabled": False}, "statements": with_signing_key(directory),
+    }  # fmt: skip
+    opened = open_backend(settings_in(directory, **sections), clock)
     # One of the checks is to send wrong keys, more of them than any address may.
     backend = replace(opened, throttle=Throttle(SystemClock(), failures=1_000_000))
     with serving(backend) as url:
         key = backend.keys.create(Role.OPERATOR, "", "operator", None)[1]
         with Client(url, key) as client:
-            campaign = client.create_campaign(content(slots=1))["id"]
+            campaign = client.create_campaign(trial(slots=1))["id"]
             clock.moment += timedelta(days=1)
             assert client.release(campaign)
             clock.moment += timedelta(hours=1)
@@ -109,7 +115,7 @@ def check(target: Target, role: str, directory: Path, parameters: str, *options:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
-    assert "Tested: 25" in done.stdout
+    assert "Tested: 28" in done.stdout
 
 
 @pytest.mark.parametrize(

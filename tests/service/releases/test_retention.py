@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.erasure import is_named
 from adsbpc.cli.main import app
 from adsbpc.errors import LedgerError
-from adsbpc.model import PICO_RHO
+from adsbpc.model import PICO_RHO, spec_of
+from adsbpc.model.durations import MICROSECONDS_PER_DAY
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.removal import remove_rows
 from adsbpc.service.ingest.rows import SCHEMAS
+from adsbpc.service.releases.retention import needed_from
 from tests.effort import examples
 from tests.service.keeping import DAY, START, Service
 
@@ -170,3 +173,23 @@ def test_a_merge_at_the_same_time_is_overtaken_or_overtakes(service: Service) ->
     assert remove_rows(files, store, "impressions", theirs) == 1
     assert calls == [2]
     assert service.users() == {"bob": 1, "cid": 1}
+
+
+def test_what_squares_are_of_stays_until_a_campaign_ends() -> None:
+    """Of a trial: how much people differ is the square of all that they have done."""
+    content: dict[str, Any] = {
+        "campaign": {
+            "name": "trial", "advertiser": "Ad-1", "start": date(2026, 3, 1), "slots": 9,
+            "publishers": ["P-1"],
+        },
+        "events": {"impressions": "i.parquet", "conversions": "c.parquet"},
+        "privacy": {"rho": 1.0},
+        "lift": {"key_file": "lift.key", "shares": {"treatment": 0.5, "control": 0.5}},
+        "measure": [{"name": "purchases", "by": ["arm"], "share": 0.5}],
+    }  # fmt: skip
+    squares = {"name": "squares", "metric": "squared_conversions", "by": ["arm"], "share": 0.5}
+    alone = {**content, "measure": [{"name": "buyers", "metric": "converters", "by": ["arm"]}]}
+    plain = spec_of(alone, Path(), "plain")
+    squared = spec_of({**content, "measure": [*content["measure"], squares]}, Path(), "squared")
+    assert needed_from(plain, 5) == needed_from(plain, 0) + 5 * MICROSECONDS_PER_DAY
+    assert needed_from(squared, 5) == needed_from(squared, 0)

@@ -10,11 +10,10 @@ import numpy as np
 from adsbpc.contributions import ArrayAccounts
 from adsbpc.lab.baselines.bounded import question_of, trial_seed
 from adsbpc.lab.evaluation import LabMechanism, Outcome, Prepared, Reals, Setting
-from adsbpc.mechanisms import PersonalBudget, PersonalState, plan_personal
-from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
+from adsbpc.mechanisms import BudgetByRows, RowsState
+from adsbpc.mechanisms.by_rows.estimates import Estimates
 from adsbpc.mechanisms.by_rows.planning import plan_by_rows
-from adsbpc.mechanisms.by_rows.state import Row, RowsState
-from adsbpc.model import UNITS_PER_CONVERSION
+from adsbpc.mechanisms.by_rows.state import Row
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 
@@ -39,60 +38,38 @@ def _personal_budget(
 
 
 def one_trial(
-    mechanism: PersonalBudget, data: Prepared, setting: Setting, seed: int
-) -> tuple[Reals, Reals, Reals]:
-    """Bias, noise and variances of all slots of one trial."""
-    randomness, state = SeededRandomness(seed), PersonalState()
-    accounts = ArrayAccounts(data.cells)
-    answers, errors = [], []
-    for _ in range(mechanism.slots):
-        released, state = mechanism.release(state, accounts, randomness)
-        finest = [each for each in released.answers if len(each.view) == len(released.dimensions)]
-        answers += [each.values for each in finest]
-        errors += [each.standard_error for each in finest]
-    kept = np.array(state.kept, dtype=np.float64)[:, :-1] / UNITS_PER_CONVERSION
-    without_noise = setting.workload.answers(kept)
-    return (
-        without_noise - setting.workload.answers(data.truth),
-        np.array(answers) - without_noise,
-        np.array(errors) ** 2,
-    )
-
-
-def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> PersonalBudget:
-    return plan_personal(question_of(data, setting), section)
-
-
-def by_rows(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """Personal budgets that measure the past again: in the lab only, so far."""
-    mechanism = plan_by_rows(question_of(data, setting), PersonalBudgetSection())
-    return Outcome.of_trials(
-        _trial_by_rows(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
-    )
-
-
-def _trial_by_rows(
     mechanism: BudgetByRows, data: Prepared, setting: Setting, seed: int
 ) -> tuple[Reals, Reals, Reals]:
     """Bias, noise and variances of all slots of one trial. Bias is what the answers are off without
     the noise of the rows, on the path that it has led to."""
     randomness, state = SeededRandomness(seed), RowsState()
-    accounts, exact = ArrayAccounts(data.cells), list[Row]()
-    answers, without_noise, variances = list[Reals](), list[Reals](), list[float]()
+    accounts, exact = ArrayAccounts(data.cells(mechanism.counted)), list[Row]()
+    answers, without_noise = list[tuple[float, ...]](), list[tuple[float, ...]]()
+    variances = list[float]()
     for _ in range(mechanism.slots):
-        state = mechanism.release(state, accounts, randomness)
-        exact.append(replace(state.rows[-1], values=tuple(mechanism.exact_row(state))))
-        for rows, found in ((state.rows, answers), (exact, without_noise)):
-            estimates = mechanism.estimates(rows)
-            found += [each.values[-1] for each in estimates.answers(setting.workload)]
-        variances += mechanism.estimates(state.rows).noise_variances(setting.workload)
-    worth = mechanism.unit_value * UNITS_PER_CONVERSION
-    expected = np.array(without_noise) / worth
+        _, state = mechanism.release(state, accounts, randomness)
+        row = state.rows[-1]
+        sums = mechanism.measurement.row(row.multipliers, row.sizes, state.kept)
+        exact.append(replace(row, values=tuple(sums)))
+        estimates = mechanism.estimates(state.rows)
+        answers += _of_cells(estimates, setting)
+        without_noise += _of_cells(mechanism.estimates(exact), setting)
+        variances += estimates.noise_variances(setting.workload)
+    expected = np.array(without_noise)
     return (
         expected - setting.workload.answers(data.truth),
-        np.array(answers) / worth - expected,
-        np.array(variances) / worth**2,
+        np.array(answers) - expected,
+        np.array(variances),
     )
+
+
+def _of_cells(estimates: Estimates, setting: Setting) -> list[tuple[float, ...]]:
+    finest = len(estimates.layout.dimensions)
+    return [each.values for each in estimates.answers(setting.workload) if len(each.view) == finest]
+
+
+def _plan(section: PersonalBudgetSection, data: Prepared, setting: Setting) -> BudgetByRows:
+    return plan_by_rows(question_of(data, setting), section)
 
 
 def oracle(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:

@@ -10,7 +10,7 @@ are those of a prototype that was tuned on the sets of docs/personal-budgets.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,15 +24,17 @@ from adsbpc.workloads.queries import Reals
 STEPS_PER_OCTAVE = 8
 NORMS: Reals = 0.52 * 2.0 ** (np.arange(15 * STEPS_PER_OCTAVE + 2) / STEPS_PER_OCTAVE)
 EDGES = NORMS[:-1]
-_ALLOWANCES: Reals = 0.52 * 2.0 ** (np.arange(16 * 12) / 12)
+_ALLOWANCES: Reals = 0.52 * 2.0 ** (np.arange(16 * 24) / 24)
 
 # An octave of bins counts as seen from so many standard deviations of its noise on.
 _SEEN = 6.0
 # Beyond what is seen, counts fall like a power of the norm: the powers that are weighed, and what
 # is expected of them beforehand.
-_POWERS: Reals = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0])
+_POWERS: Reals = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 40.0, 160.0])
 _USUAL_POWER, _POWER_SPREAD = 5.0, 0.5
 _OCTAVES_FITTED, _OCTAVES_BEYOND = 5, 4
+# Steeper than this, nearly all of a tail falls into its first bin: nobody is beyond it.
+_STEEP = 40.0
 # How far off forecasts are, as a factor, and how likely that is, from a slot on.
 _DOUBTS: dict[int, tuple[tuple[float, float], ...]] = {
     1: ((0.7, 0.3), (1.0, 0.4), (1.6, 0.3)),
@@ -81,10 +83,12 @@ class Sums:
 
 @dataclass(frozen=True)
 class Standing:
-    """What was released so far: totals by cell, and how coarsely each is measured."""
+    """What was released so far: totals by cell, and how coarsely each is measured. `doubt` says how
+    far forecasts may be off: 1 where anybody may come or stay away, 0 where those come who came."""
 
     totals: Reals
     coarseness: Reals
+    doubt: float = 1.0
 
     @property
     def shares(self) -> Reals | None:
@@ -97,6 +101,26 @@ class Standing:
         if self.shares is None:
             return 1.0
         return float(1 / np.sqrt((self.shares / self.coarseness**2).sum()))
+
+
+@dataclass(frozen=True)
+class Past:
+    """What released rows have left of budgets, for people who go on evenly until the end. A norm of
+    one conversion then has used up `spent` of a budget, nobody more than `most`, and the coming
+    rows are `coming` of what all rows cost. All of that counts to a power of `weight`."""
+
+    spent: float = 0.0
+    most: float = 0.0
+    coming: float = 1.0
+    weight: float = 1.0
+
+    def reach(self, norms: Reals) -> Reals:
+        """By norm at the end, how many times an allowance fits that holds for the coming rows."""
+        spent = np.minimum(norms**2 * self.spent, self.most)
+        return np.asarray(((1 - spent) / self.coming) ** (self.weight / 2))
+
+
+NOTHING_SPENT = Past()
 
 
 @dataclass(frozen=True)
@@ -119,42 +143,70 @@ class Chooser:
         """The allowance whatever is seen."""
         spread_out = _SPREAD_OUT * self.heavy_user
         loyal = _LOYAL * self.met_again * self.heavy_user**2 / self.cells
-        return float(np.sqrt(spread_out + loyal)) / standing.mean_coarseness
+        return standing.doubt * float(np.sqrt(spread_out + loyal)) / standing.mean_coarseness
 
     def fitting(self, conversions: float) -> float:
         """The norm of somebody with so many conversions, spread over cells."""
         return norm_of(conversions, self.met_again / self.cells)
 
-    def choose(self, looks: Sequence[Look], standing: Standing) -> float:
-        """From looks with the same sizes of cells, of which the newest and those not older than
-        half of its slot count together."""
-        newest, least = looks[-1], self.least(standing)
-        pooled = [look for look in looks if look.slot >= max(newest.slot / 2, 4)] or [newest]
-        precisions = np.array([1 / look.deviation**2 for look in pooled])
-        counts = np.average([look.counts for look in pooled], axis=0, weights=precisions)
-        crowds = crowds_of(counts, float(1 / np.sqrt(precisions.sum())))
+    def choose(
+        self, looks: Sequence[Look], standing: Standing, past: Past = NOTHING_SPENT
+    ) -> float:
+        """From looks with the same sizes of cells."""
+        least, crowds = self.least(standing), _crowds(looks)
         if not crowds:
             return max(least, float(_ALLOWANCES[0]))
-        expected = self._expected_error(crowds, newest.slot, standing)
+        expected = self._expected_error(crowds, looks[-1].slot, standing, past)
         return max(least, float(_ALLOWANCES[np.argmin(expected)]))
 
-    def _expected_error(self, crowds: list[Crowd], slot: int, standing: Standing) -> Reals:
-        """By allowance: noise, and what is cut and not added back in the right place."""
+    def expected_cut(
+        self, looks: Sequence[Look], standing: Standing, allowance: float, past: Past
+    ) -> tuple[float, ...]:
+        """Under an allowance, what of the whole campaign is cut and counted in each column for
+        that, and at the end what none of them counts: in conversions, on average over guesses."""
+        crowds, found = _crowds(looks, even_unseen=True), [0.0] * (len(self.cuts) + 1)
+        for weight, cut, people in self._cuts(
+            crowds, looks[-1].slot, standing, np.array([allowance]), past
+        ):
+            left = cut
+            for place, column in enumerate(self.cuts):
+                ratio = column.ratio * standing.mean_coarseness
+                most = conversions_of(np.array([allowance * ratio]), self.met_again)
+                counted = np.minimum(left, most[:, None])
+                found[place] += weight * float((counted @ people)[0])
+                left = left - counted
+            found[-1] += weight * float((left @ people)[0])
+        return tuple(found)
+
+    def _cuts(
+        self, crowds: list[Crowd], slot: int, standing: Standing, allowances: Reals, past: Past
+    ) -> Iterator[tuple[float, Reals, Reals]]:
+        """For every guess of who is there at the end: its weight, what is cut of a person by
+        allowance and norm, and how many people there are."""
         widened = standing.mean_coarseness**2
         met_again = self.met_again * self._concentration(standing, 1.0)
-        kept = conversions_of(_ALLOWANCES, met_again) * widened
-        wrong: Reals = np.zeros_like(_ALLOWANCES)
-        counted: Reals = np.zeros_like(_ALLOWANCES)
         doubts = _DOUBTS[max(known for known in _DOUBTS if known <= slot)]
         for crowd in crowds:
             for factor, chance in doubts:
-                finally_ = conversions_of(crowd.norms * factor, met_again) * widened
-                cut = np.maximum(finally_[None, :] - kept[:, None], 0)
+                norms = crowd.norms * (1 + standing.doubt * (factor - 1))
+                finally_ = conversions_of(norms, met_again) * widened
+                fitting = allowances[:, None] * past.reach(norms)[None, :]
+                kept = conversions_of(fitting, met_again) * widened
+                cut = np.maximum(finally_[None, :] - kept, 0)
                 part = cut / np.maximum(finally_[None, :], 1e-9)
                 cut = cut * (_LOST_BY_PACE + (1 - _LOST_BY_PACE) * part)
-                lost, found = self._not_added_back(cut, crowd.counts, standing)
-                wrong += crowd.weight * chance * lost
-                counted += crowd.weight * chance * found
+                yield crowd.weight * chance, cut, crowd.counts
+
+    def _expected_error(
+        self, crowds: list[Crowd], slot: int, standing: Standing, past: Past
+    ) -> Reals:
+        """By allowance: noise, and what is cut and not added back in the right place."""
+        wrong: Reals = np.zeros_like(_ALLOWANCES)
+        counted: Reals = np.zeros_like(_ALLOWANCES)
+        for weight, cut, people in self._cuts(crowds, slot, standing, _ALLOWANCES, past):
+            lost, found = self._not_added_back(cut, people, standing)
+            wrong += weight * lost
+            counted += weight * found
         felt = self._felt(standing)
         rough = sum(view.share / (view.columns * view.variance) for view in self.views)
         bias = self.spans * (felt * _FEAR * wrong**2 + rough * counted)
@@ -197,17 +249,37 @@ class Chooser:
         return max(float((parts**2).sum()), 1 / view.columns)
 
 
-def crowds_of(counts: Reals, deviation: float) -> list[Crowd]:
+def in_bins(histogram: tuple[int, ...]) -> tuple[int, ...]:
+    """As bins of today: those of earlier campaigns are twice as wide, or four times."""
+    while len(histogram) < len(EDGES) + 1:
+        first, *wide, last = histogram
+        halves = [half for count in wide for half in (count // 2, count - count // 2)]
+        histogram = (first, *halves, last)
+    return histogram
+
+
+def _crowds(looks: Sequence[Look], even_unseen: bool = False) -> list[Crowd]:
+    """From looks with the same sizes of cells, of which the newest and those not older than half of
+    its slot count together."""
+    newest = looks[-1]
+    pooled = [look for look in looks if look.slot >= max(newest.slot / 2, 4)] or [newest]
+    precisions = np.array([1 / look.deviation**2 for look in pooled])
+    counts = np.average([look.counts for look in pooled], axis=0, weights=precisions)
+    return crowds_of(counts, float(1 / np.sqrt(precisions.sum())), even_unseen)
+
+
+def crowds_of(counts: Reals, deviation: float, even_unseen: bool = False) -> list[Crowd]:
     """What a noisy histogram may be of: what is seen, and tails beyond it, each as likely as it
-    fits the noisy bins. Nothing where nothing is seen."""
+    fits the noisy bins. Nothing where nothing is seen, unless those are asked for who may be there
+    all the same."""
     bins = np.array(counts, dtype=np.float64)
     bins[1] += bins[0]
     bins = bins[1:]
     octaves = np.convolve(bins, np.ones(STEPS_PER_OCTAVE), "full")[STEPS_PER_OCTAVE - 1 :]
     seen = np.flatnonzero(octaves > _SEEN * deviation * np.sqrt(STEPS_PER_OCTAVE))
-    if not seen.size:
+    if not seen.size and not even_unseen:
         return []
-    edge = int(seen[-1])
+    edge = int(seen[-1]) if seen.size else 0
     fitted = bins[edge : edge + _OCTAVES_FITTED * STEPS_PER_OCTAVE]
     steps = np.arange(fitted.size) / STEPS_PER_OCTAVE
     powers, levels, logs = [], [], []
@@ -215,7 +287,7 @@ def crowds_of(counts: Reals, deviation: float) -> list[Crowd]:
         shape = 2.0 ** (-power * steps) - 2.0 ** (-power * (steps + 1 / STEPS_PER_OCTAVE))
         level = max(float(fitted @ shape / (shape @ shape)), deviation)
         misfit = float(((fitted - level * shape) ** 2).sum()) / (2 * deviation**2)
-        surprise = float(np.log(power / _USUAL_POWER)) / _POWER_SPREAD
+        surprise = float(np.log(min(power, _STEEP) / _USUAL_POWER)) / _POWER_SPREAD
         powers.append(float(power))
         levels.append(level)
         logs.append(-misfit - surprise**2 / 2)
@@ -236,16 +308,18 @@ _WITHIN_BIN: Reals = 2.0 ** (np.array([1, 3, 5]) / (6 * STEPS_PER_OCTAVE))
 
 def _crowd(bins: Reals, edge: int, power: float, level: float, weight: float) -> Crowd:
     """What is seen below an edge, and a tail above it until a third of a person is left."""
-    halves = np.arange(_OCTAVES_BEYOND * STEPS_PER_OCTAVE * 2) / (2 * STEPS_PER_OCTAVE)
-    left = level * 2.0 ** (-power * halves)
-    tail = left * (1 - 2.0 ** (-power / (2 * STEPS_PER_OCTAVE)))
+    # A tail that falls into its first bin may be anywhere in it.
+    steps = STEPS_PER_OCTAVE if power > _STEEP else 2 * STEPS_PER_OCTAVE
+    begins = np.arange(_OCTAVES_BEYOND * steps) / steps
+    left = level * 2.0 ** (-power * begins)
+    tail = left * (1 - 2.0 ** (-power / steps))
     beyond = left > 0.3
-    middle = 2.0 ** (1 / (4 * STEPS_PER_OCTAVE))
+    taken_at = 2.0 ** (1 / steps if power > _STEEP else 1 / (2 * steps))
     return Crowd(
         weight,
         np.r_[
             np.outer(NORMS[:edge], _WITHIN_BIN).ravel(),
-            NORMS[edge] * middle * 2.0 ** halves[beyond],
+            NORMS[edge] * taken_at * 2.0 ** begins[beyond],
         ],
         np.r_[np.repeat(np.maximum(bins, 0) / 3, 3), tail[beyond]],
     )

@@ -9,68 +9,84 @@ strategy or a row that was released, or choose a multiplier from anything that w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from adsbpc.contributions.interface import RenewableAccounts
-from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Look, Standing
-from adsbpc.mechanisms.by_rows.cut import columns_for
+from adsbpc.contributions.interface import Accounts
+from adsbpc.errors import PrivacyError
+from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Look, Past, Standing, in_bins
 from adsbpc.mechanisms.by_rows.estimates import Estimates
-from adsbpc.mechanisms.by_rows.needs import Needs
+from adsbpc.mechanisms.by_rows.measurement import Measurement
 from adsbpc.mechanisms.by_rows.sizes import (
     MOST_SIZED,
     ONE_SIZE,
     coarseness,
-    multipliers_of,
+    counted_layout,
+    first_sizes,
     sizes_of,
 )
 from adsbpc.mechanisms.by_rows.state import Row, RowsState
 from adsbpc.mechanisms.interface import (
+    Limit,
+    Rows,
+    check_next,
+    check_released_by,
+    layout_parts,
     margins_of,
+    spent_with,
 )
 from adsbpc.model.grid import UNITS_PER_CONVERSION
-from adsbpc.model.guarantee import Charge, Guarantee
+from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import ChargeLine, Drawn, Measured
+from adsbpc.model.running_noise import RunningNoise
 from adsbpc.privacy import (
     LIMIT,
-    Gram,
-    Pace,
+    PARTS,
     Randomness,
-    Renewal,
     Strategy,
-    Terms,
-    Tier,
     histogram_squared,
+    largest_cell,
     noisy_histogram,
     noisy_row,
-    row_scale,
+    source_of,
 )
-from adsbpc.privacy.filter import LARGEST_MULTIPLIER
 from adsbpc.privacy.strategies import ONE
-from adsbpc.workloads import Margins, SeparateSums, Workload
+from adsbpc.workloads import Margins, SeparateSums, VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
-# A norm of one conversion, in the square root of costs.
-ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
 # Sizes of cells are chosen at these slots.
 _SIZE_SLOTS = (2, 4, 8)
 # Allowances are changed, and the past is measured again, if they should be less or more by this.
-_LESS, _MORE = 1.05, 1.10
+_LESS, _MORE = 1.025, 1.10
 # An earlier campaign's allowance stays in use unless looks ask for so many times more or less.
 _FAR_MORE, _FAR_LESS = 2.0, 3.0
+# Forecasts are in doubt in proportion to the slots on which people who were seen stay away. Fewer
+# people than so many times what noise may hide tell nothing.
+_IN_DOUBT, _MANY = 2.0, 5.0
+# What rows have used up counts in full where people meet few cells again and again. Where there are
+# many, the constants of the choice allow for it already: they were found without it.
+_FEW_CELLS = 35
+# More than anybody could count.
+_UNKNOWN = 1e30
 
 
 @dataclass(frozen=True)
 class BudgetByRows:
     """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is the
     budget of each histogram of needs, by slot. Without a `chooser` the allowance is the public
-    constant `allowance`; with one, `allowance` is where it starts, if it is known.
+    constant `allowance`; with one, `allowance` is where it starts, if it is known. `cuts_nobody`
+    says that the allowance is known to hold whatever anybody can do.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     accounts that admit and renew as `privacy.filter` does.
@@ -85,6 +101,7 @@ class BudgetByRows:
     allowance: float | None
     workloads: tuple[Workload, ...]
     unit_value: float
+    cuts_nobody: bool = False
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
     adopts_from_rows: ClassVar[bool] = True
 
@@ -93,156 +110,185 @@ class BudgetByRows:
         return len(self.slot_rho)
 
     @cached_property
-    def scale(self) -> float:
-        """Of the noise of every row, the same for the whole campaign."""
-        return row_scale(sum(self.slot_rho, Fraction(0)), self.guarantee.adjacency)
-
-    # ---- multipliers and terms -----------------------------------------------------------------
+    def measurement(self) -> Measurement:
+        return Measurement(self.counted, self.guarantee.adjacency, self.strategy, self.slot_rho)
 
     @cached_property
-    def _shares(self) -> tuple[Fraction, ...]:
-        """Parts of every budget: for cells, and for the columns that count what was cut."""
-        cuts = [Fraction(str(column.share)) for column in columns_for(len(self.layout))]
-        return 1 - sum(cuts, Fraction(0)), *cuts
+    def counted(self) -> Layout:
+        """What accounts are of."""
+        return counted_layout(self.layout)
 
     @cached_property
     def margins(self) -> Margins | SeparateSums:
         return margins_of(self.layout)
 
-    @property
-    def _one_conversion(self) -> float:
-        """The norm of one conversion in all views."""
-        return ONE_CONVERSION * sqrt(self.layout.unit)
-
-    def multiplier_of(self, allowance: float) -> int:
-        """The largest multiplier under which a norm of the allowance fits, if there is one."""
-        fitting = int(sqrt(LIMIT * self._shares[0]) / (allowance * self._one_conversion))
-        return min(max(1, fitting), LARGEST_MULTIPLIER)
-
-    def allowance_of(self, multiplier: int) -> float:
-        """The norm that fits under a whole multiplier: an allowance is always one of these."""
-        return sqrt(LIMIT * self._shares[0]) / (multiplier * self._one_conversion)
-
-    def _multipliers(self, allowance: float, standing: Standing) -> tuple[int, ...]:
-        """Of cells alike, and of the columns of what was cut, which stand in no views."""
-        found = [self.multiplier_of(allowance)]
-        for share, column in zip(self._shares[1:], columns_for(len(self.layout)), strict=True):
-            ratio = column.ratio * standing.mean_coarseness
-            fitting = int(sqrt(LIMIT * share) / (allowance * ratio * ONE_CONVERSION))
-            found.append(min(max(1, fitting), LARGEST_MULTIPLIER))
-        return tuple(found)
-
-    def terms(self, slot: int, multipliers: tuple[int, ...], sizes: tuple[int, ...]) -> Terms:
-        """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
-        what was released up to a slot costs no more than what was charged for it."""
-        spendable = LIMIT * sum(self.slot_rho[:slot], Fraction(0)) / sum(self.slot_rho, Fraction(0))
-        kept, *cuts = (int(spendable * share) for share in self._shares)
-        first, *rest = (
-            Tier(multiplier, limit) for multiplier, limit in zip(multipliers[1:], cuts, strict=True)
-        )
-        # Needs have cells multiplied with their sizes.
-        per_need = multipliers[0] / (ONE_SIZE if sizes else 1)
-        return Terms(
-            tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot]),
-            multipliers[0],
-            first.multiplier,
-            kept,
-            first.limit,
-            rest[0] if rest else None,
-            multipliers_of(multipliers[0], sizes),
-            Pace(int(LIMIT * self._shares[0]) // 2, self._needs.of_pace(slot, per_need)),
-        )
-
     @cached_property
-    def _needs(self) -> Needs:
-        return Needs(self.strategy)
+    def fingerprint(self) -> str:
+        """Changes with everything that the promise or the noise depends on."""
+        cell = largest_cell(self.layout)
+        parts = {
+            "rho": str(self.guarantee.rho),
+            "adjacency": self.guarantee.adjacency.value,
+            "scope": self.guarantee.scope,
+            **layout_parts(self.counted),
+            "strategy": self.strategy.rows,
+            "slot_rho": [str(rho) for rho in self.slot_rho],
+            "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
+            "fixed_allowance": None if self.chooser else str(self.allowance),
+            "integers": [LIMIT, PARTS, ONE, cell, UNITS_PER_CONVERSION],
+            "shares": [str(share) for share in self.measurement.shares],
+        }
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _gram(self, first_row: int, last_row: int, slots: int) -> Gram:
-        rows = self.strategy.matrix[first_row - 1 : last_row, :slots]
-        return tuple(tuple(map(int, row)) for row in rows.T @ rows)
+    # ---- plan ----------------------------------------------------------------------------------
+
+    def stored_plan(self) -> StoredPlan:
+        start = self.allowance if self.chooser is not None else None
+        slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
+        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True)
+
+    def limit(self) -> Limit:
+        if self.chooser is None:
+            return Limit("fixed", self.allowance, 1)
+        return Limit("histogram", None, self.allowance or self.chooser.least(self._nothing))
+
+    def condition(self, limit: float) -> str:
+        cell = " and ".join(each.name for each in self.layout.dimensions)
+        return (
+            f"when one user's budget is as large as {limit:.3g} conversions with one {cell} on "
+            "one slot"
+        )
+
+    def expected_errors(self, limit: float, depth: int) -> list[tuple[int, str, float]]:
+        own = self.measurement
+        # Under a multiplier that is no whole number: errors grow in proportion to the limit.
+        factor = own.scale * self.unit_value * limit / own.allowance_of(1)
+        factor *= sqrt(self.margins.view_variance(depth))
+        if self.counted.apart:
+            # Multipliers are those of the view with the largest weight.
+            factor *= max(self.layout.weights)
+        found: list[tuple[int, str, float]] = []
+        for workload in self.workloads:
+            errors = np.linalg.norm(workload.answers(self._inverse), axis=1) * factor
+            found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
+        return found
+
+    def rho_for(self, targets: VarianceTargets, limit: float) -> float:
+        # Variances are in proportion to 1 / rho.
+        limits = targets.limits(self.workloads[0])
+        errors = self.expected_errors(limit, len(self.layout.dimensions))[: len(limits)]
+        worst = max(error**2 / target for (_, _, error), target in zip(errors, limits, strict=True))
+        return float(worst) * float(sum(self.slot_rho))
 
     # ---- running -------------------------------------------------------------------------------
 
+    def resume(self, steps: Sequence[Mapping[str, Any]]) -> RowsState:
+        return RowsState.from_steps(steps)
+
+    def open_rows(self, rows: Rows) -> AbstractContextManager[Accounts]:
+        return rows.accounts(self.counted)
+
     def release(
-        self, state: RowsState, accounts: RenewableAccounts, randomness: Randomness
-    ) -> RowsState:
+        self, state: RowsState, accounts: Accounts, randomness: Randomness
+    ) -> tuple[Drawn, RowsState]:
         """Release the next slot: look, choose, renew, admit, add noise."""
         slot = state.next_slot
+        self._check_next(state, accounts)
         standing, sizes = self._standing(state)
         self._open(state, accounts, sizes)
-        histogram, charges = self._look(slot, accounts, randomness)
-        allowance = self._choose(state, histogram, standing)
+        histogram, charges = self._look(slot, accounts, standing.doubt, randomness)
+        allowance = self._choose(state, histogram, standing, sizes)
         last = state.rows[-1] if state.rows else None
-        is_renewal = last is not None and (
-            sizes != last.sizes
-            or allowance < last.allowance / _LESS
-            or allowance > last.allowance * _MORE
-        )
+        is_renewal = last is not None and self._is_renewal(last, allowance, sizes)
         if last is not None and not is_renewal:
             multipliers = last.multipliers
         else:
-            multipliers = self._multipliers(allowance, standing)
+            multipliers = self.measurement.multipliers(allowance, standing.mean_coarseness)
         kept = self._let_in(state, accounts, multipliers, sizes, is_renewal)
-        sums = self._row(multipliers, sizes, kept)
-        row = noisy_row(sums, self.scale, randomness)
+        sums = self.measurement.row(multipliers, sizes, kept)
+        values = noisy_row(sums, self.measurement.scale, randomness).values
         charges.append(Charge.for_cost("measurement", self.slot_rho[slot - 1]))
+        spent = spent_with(self, slot, state.spent, charges)
         new = Row(
             multipliers,
             sizes,
             is_renewal,
-            self.allowance_of(multipliers[0]),
-            tuple(row.values),
+            self.measurement.allowance_of(multipliers[0]),
+            tuple(values),
             tuple(histogram),
         )
-        spent = state.spent + sum(charge.pico_rho for charge in charges)
-        return RowsState(spent, (*state.rows, new), kept)
+        state = RowsState(self.fingerprint, spent, (*state.rows, new), kept)
+        return self._released(state, charges, source_of(randomness)), state
 
-    def _open(self, state: RowsState, accounts: RenewableAccounts, sizes: tuple[int, ...]) -> None:
+    def _is_renewal(self, last: Row, allowance: float, sizes: tuple[int, ...]) -> bool:
+        changed = allowance < last.allowance / _LESS or allowance > last.allowance * _MORE
+        return changed or sizes != last.sizes
+
+    def adopt(self, state: RowsState, rows: Rows, released: Measured) -> list[RowsState]:
+        """One state, which is true if the contributions are those of then: users are admitted again
+        under the terms that were published."""
         slot = state.next_slot
-        past = self._gram(1, self.slots, slot - 1) if sizes != state.sizes else None
-        costs = tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot])
-        accounts.open(costs, sizes, past)
+        check_next(self, slot, state.plan, self.layout)
+        check_released_by(self, released)
+        if len(released.multipliers) != len(self.measurement.shares):
+            raise PrivacyError(
+                f"slot {slot}: its release has no multipliers of personal budgets by rows. Hand "
+                "back the release as it was published"
+            )
+        spent, new = spent_with(self, slot, state.spent, released.charges), Row.of(released)
+        with rows.accounts(self.counted) as accounts:
+            self._check_next(state, accounts)
+            self._open(state, accounts, new.sizes)
+            kept = self._let_in(state, accounts, new.multipliers, new.sizes, new.is_renewal)
+        return [RowsState(self.fingerprint, spent, (*state.rows, new), kept)]
+
+    def _check_next(self, state: RowsState, accounts: Accounts) -> None:
+        # Accounts may be of the same cells as the layout, or have more of them.
+        planned = self.layout if accounts.layout == self.counted else None
+        check_next(self, state.next_slot, state.plan, planned)
+
+    def _open(self, state: RowsState, accounts: Accounts, sizes: tuple[int, ...]) -> None:
+        slot, own = state.next_slot, self.measurement
+        past = own.gram(1, self.slots, slot - 1) if sizes != state.sizes else None
+        accounts.open(own.costs(slot), sizes, past)
 
     def _let_in(
         self,
         state: RowsState,
-        accounts: RenewableAccounts,
+        accounts: Accounts,
         multipliers: tuple[int, ...],
         sizes: tuple[int, ...],
         is_renewal: bool,
     ) -> tuple[tuple[int, ...], ...]:
         """What is kept of all slots so far."""
-        slot, past = state.next_slot, state.kept
-        terms = self.terms(slot, multipliers, sizes)
+        past = state.kept
+        terms = self.measurement.terms(state.next_slot, multipliers, sizes)
         if is_renewal:
-            renewal = Renewal(
-                terms,
-                self._gram(state.begun, slot - 1, slot - 1),
-                self._gram(slot, self.slots, slot - 1),
-            )
+            renewal = self.measurement.renewal(terms, state.begun)
             past = tuple(tuple(totals) for totals in accounts.renew(renewal))
         return (*past, tuple(accounts.admit(terms)))
 
     def _look(
-        self, slot: int, accounts: RenewableAccounts, randomness: Randomness
+        self, slot: int, accounts: Accounts, doubt: float, randomness: Randomness
     ) -> tuple[list[int], list[Charge]]:
         if slot not in self.looks:
             return [], []
-        costs = tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot])
-        counts = accounts.needs(costs, self._edges, self._needs.of_looks(slot))
+        own = self.measurement
+        counts = accounts.needs(own.costs(slot), self._edges, own.needs.of_looks(slot, doubt))
         noisy = noisy_histogram(counts, self.looks[slot], self.guarantee.adjacency, randomness)
         return [int(count) for count in noisy.values], [Charge.for_cost("histogram", noisy.cost)]
 
     @property
     def _is_sized(self) -> bool:
         """Whether cells may be told apart by size: not where views sum them, or all is known."""
-        several = 1 < len(self.layout) <= MOST_SIZED
-        return self.chooser is not None and several and len(self.layout.views) == 1
+        several = 1 < len(self.counted) <= MOST_SIZED
+        return self.chooser is not None and several and len(self.counted.views) == 1
 
     @cached_property
     def _edges(self) -> tuple[int, ...]:
         """Squared norms at which histograms of needs change bins."""
-        one = self._one_conversion * (ONE_SIZE if self._is_sized else 1)
+        has_sizes = self._is_sized or self.counted.apart
+        one = self.measurement.one_conversion * (ONE_SIZE if has_sizes else 1)
         return tuple(int((edge * one) ** 2) for edge in EDGES)
 
     @property
@@ -251,21 +297,41 @@ class BudgetByRows:
 
     def _standing(self, state: RowsState) -> tuple[Standing, tuple[int, ...]]:
         """What was released so far, and the sizes of the next row."""
-        slot, cells = state.next_slot, len(self.layout)
-        alike = (ONE_SIZE,) * cells if self._is_sized else ()
-        sizes = state.sizes if state.rows else alike
+        slot, counted = state.next_slot, self.counted
+        first = first_sizes(counted) if self._is_sized or counted.apart else ()
+        sizes = state.sizes if state.rows else first
         if not state.rows:
             return self._nothing, sizes
         estimates = self.estimates(state.rows)
         totals = estimates.totals.sum(axis=0)
-        if self._is_sized and slot in _SIZE_SLOTS:
-            everything = np.ones((1, len(state.rows)))
-            errors = np.sqrt(estimates.variances(everything, len(self.layout.dimensions))[0])
-            sizes = sizes_of(totals, errors, sizes)
+        # Only with a look: allowances are chosen for sizes.
+        if self._is_sized and slot in _SIZE_SLOTS and slot in self.looks:
+            sizes = sizes_of(*estimates.so_far(), sizes, counted)
         in_conversions = totals / (self.unit_value * UNITS_PER_CONVERSION)
-        return Standing(in_conversions, coarseness(sizes, cells)), sizes
+        doubt = self._doubt(state.rows, estimates.totals.sum(axis=1))
+        return Standing(in_conversions, coarseness(sizes, counted), doubt), sizes
 
-    def _choose(self, state: RowsState, histogram: list[int], standing: Standing) -> float:
+    def _doubt(self, rows: Sequence[Row], by_slot: Reals) -> float:
+        """How far it is in doubt that people come as they did: who came on most slots so far will,
+        on average over those who were seen. `by_slot` has all that was released."""
+        looked = [slot for slot in self.looks if 1 < slot <= len(rows) and rows[slot - 1].histogram]
+        if not looked or self.layout.once or by_slot[0] <= 0:
+            return 1.0
+        first, newest = (float(sum(rows[slot - 1].histogram)) for slot in (1, looked[-1]))
+        error = 2 * self._deviation(1) * sqrt(len(EDGES) + 1)
+        if first < _MANY * error:
+            return 1.0
+        # What somebody has on a slot is told by the first, on which nobody was seen twice.
+        visits = by_slot[: looked[-1]].sum() / by_slot[0] * (first - error)
+        return float(np.clip(_IN_DOUBT * (1 - visits / (looked[-1] * (newest + error))), 0, 1))
+
+    def _choose(
+        self,
+        state: RowsState,
+        histogram: list[int],
+        standing: Standing,
+        sizes: tuple[int, ...],
+    ) -> float:
         """The allowance, from what was released and nothing else."""
         if self.chooser is None:
             assert self.allowance is not None
@@ -273,14 +339,9 @@ class BudgetByRows:
         if not histogram:
             return state.rows[-1].allowance
         slot = state.next_slot
-        # Looks with other sizes of cells have counted people by something else.
-        same = [
-            Look(number, row.histogram, self._deviation(number))
-            for number, row in enumerate(state.rows, start=1)
-            if row.histogram and number >= self._sized_since(state, standing)
-        ]
         newest = Look(slot, tuple(histogram), self._deviation(slot))
-        chosen = self.chooser.choose([*same, newest], standing)
+        looks = [*self._looked(state.rows, sizes), newest]
+        chosen = self.chooser.choose(looks, standing, self._past(state.rows, standing))
         if self.allowance is None:
             return chosen
         start = self.allowance / standing.mean_coarseness
@@ -291,50 +352,91 @@ class BudgetByRows:
         early = slot <= max(1, self.slots // 4)
         return start if early or chosen > start / _FAR_LESS else chosen
 
-    def _sized_since(self, state: RowsState, standing: Standing) -> int:
-        """The first slot of those whose looks had the sizes of the next one."""
-        since = state.next_slot
-        for number in range(len(state.rows), 0, -1):
-            sizes = state.rows[number - 1].sizes
-            if not np.array_equal(coarseness(sizes, len(self.layout)), standing.coarseness):
+    def _looked(self, rows: Sequence[Row], sizes: tuple[int, ...]) -> list[Look]:
+        """The looks of rows so far; those with other sizes of cells have counted people by
+        something else."""
+        found: list[Look] = []
+        for number in range(len(rows), 0, -1):
+            row = rows[number - 1]
+            if row.sizes != sizes:
                 break
-            since = number
-        return since
+            if row.histogram and number in self.looks:
+                found.insert(0, Look(number, in_bins(row.histogram), self._deviation(number)))
+        return found
+
+    def _past(self, rows: Sequence[Row], standing: Standing) -> Past:
+        """What rows have used up of budgets, with norms as of these sizes of cells."""
+        shares, spent = self.measurement.row_shares(standing.doubt), 0.0
+        for share, row in zip(shares, rows, strict=False):
+            then = Standing(standing.totals, coarseness(row.sizes, self.counted))
+            allowance = row.allowance * then.mean_coarseness / standing.mean_coarseness
+            spent += share / allowance**2
+        most = float(sum(self.slot_rho[: len(rows)]) / sum(self.slot_rho))
+        weight = min(1.0, (_FEW_CELLS / len(self.layout)) ** 2)
+        return Past(spent, most, float(shares[len(rows) :].sum()), weight)
 
     def _deviation(self, slot: int) -> float:
         return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
-
-    def _row(
-        self,
-        multipliers: tuple[int, ...],
-        sizes: tuple[int, ...],
-        kept: tuple[tuple[int, ...], ...],
-    ) -> list[int]:
-        """sum_s B_ts m X_s, exactly, for every column and for what was cut."""
-        entries = self.strategy.rows[len(kept) - 1]
-        cells = len(self.layout)
-        mixed = [
-            sum(entry * total for entry, total in zip(entries, column, strict=True))
-            for column in zip(*kept, strict=True)
-        ]
-        of_cells = multipliers_of(multipliers[0], sizes) or (multipliers[0],) * cells
-        moved = [each * total for each, total in zip(of_cells, mixed, strict=False)]
-        cut = [each * total for each, total in zip(multipliers[1:], mixed[cells:], strict=True)]
-        return [*self.layout.in_columns(moved), *cut]
-
-    def exact_row(self, state: RowsState) -> list[int]:
-        """NOT PRIVATE, for experiments: the newest row without its noise."""
-        row = state.rows[-1]
-        return self._row(row.multipliers, row.sizes, state.kept)
 
     # ---- answers -------------------------------------------------------------------------------
 
     @cached_property
     def _inverse(self) -> Reals:
-        return np.asarray(np.linalg.inv(self.strategy.matrix.astype(np.float64)))
+        return np.tril(np.linalg.inv(self.strategy.matrix.astype(np.float64)))
 
     def estimates(self, rows: Sequence[Row]) -> Estimates:
         """What rows say that were released."""
         # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
         inverse = self._inverse[: len(rows), : len(rows)] * self.unit_value
-        return Estimates(self.layout, self.margins, rows, inverse, self.scale)
+        own = self.measurement
+        plain = Estimates(
+            self.layout, self.counted, self.margins, rows, inverse, own.scale, own.times_cut
+        )
+        if self.cuts_nobody:
+            return replace(plain, adds=False)
+        return replace(plain, expected_cut=self._expected_cut(rows, plain.totals.sum(axis=0)))
+
+    def _expected_cut(self, rows: Sequence[Row], totals: Reals) -> tuple[float, ...]:
+        """What of a slot may have been cut, by column, in the metric, if looks are to be believed.
+        Where there are none, the allowance is a public guess, beyond which nobody knows of much."""
+        if self.chooser is None:
+            return (_UNKNOWN, *(0.0 for _ in self.measurement.shares[1:]))
+        last = rows[-1]
+        worth = self.unit_value * UNITS_PER_CONVERSION
+        standing = Standing(totals / worth, coarseness(last.sizes, self.counted))
+        expected = self.chooser.expected_cut(
+            self._looked(rows, last.sizes),
+            standing,
+            last.allowance,
+            self._past(rows[:-1], standing),
+        )
+        return tuple(float(each * worth / self.slots) for each in expected)
+
+    def running_noise(
+        self, released: Sequence[Measured], boundaries: Sequence[int]
+    ) -> RunningNoise:
+        return self.estimates([Row.of(each) for each in released]).running_noise(boundaries)
+
+    def _released(self, state: RowsState, charges: list[Charge], source: str) -> Drawn:
+        estimates, row = self.estimates(state.rows), state.rows[-1]
+        return Drawn(
+            slot=len(state.rows),
+            mechanism=self.name,
+            dimensions=self.layout.dimensions,
+            weights=self.layout.weights,
+            allowance=row.allowance,
+            multipliers=row.multipliers,
+            sizes=row.sizes,
+            is_renewal=row.is_renewal,
+            histogram=row.histogram,
+            values=row.values,
+            scale=self.measurement.scale,
+            randomness=source,
+            charges=tuple(map(ChargeLine.of, charges)),
+            spread=() if self.cuts_nobody else tuple(map(float, estimates.spread)),
+            answers=tuple(
+                each for workload in self.workloads for each in estimates.answers(workload)
+            ),
+            slot_totals=estimates.answers(per_slot(self.slots)),
+            running_totals=estimates.answers(prefix_sums(self.slots)),
+        )

@@ -27,9 +27,9 @@ class Needs:
 
     strategy: Strategy
 
-    def of_looks(self, slot: int) -> Growth:
-        """Needs at the end."""
-        own, across = self._more(slot, LOOK_CAUTION, sees_regulars=True)
+    def of_looks(self, slot: int, doubt: float) -> Growth:
+        """Needs at the end, as far as it is in doubt that people come back as they did."""
+        own, across = self._more(slot, doubt * LOOK_CAUTION, sees_regulars=True)
         first = _FIRST**2 if slot == 1 else 1.0
         return _growth(first * (1 + own), first * (1 + across))
 

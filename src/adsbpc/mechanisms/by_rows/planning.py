@@ -10,25 +10,44 @@ from math import isqrt, sqrt
 import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
-from adsbpc.mechanisms.by_rows.allowance import HEAVY_USER, Chooser, Sums
+from adsbpc.mechanisms.by_rows.allowance import HEAVY_USER, Chooser, Look, Standing, Sums, in_bins
 from adsbpc.mechanisms.by_rows.cut import columns_for
 from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
 from adsbpc.mechanisms.by_rows.needs import meets_again
-from adsbpc.mechanisms.interface import Question
-from adsbpc.mechanisms.personal_planning import (
-    query_variances,
-    query_weights,
-    split_personal,
-    strategy_of,
-)
+from adsbpc.mechanisms.by_rows.sizes import coarseness
+from adsbpc.mechanisms.by_slots.mechanism import BudgetBySlots
+from adsbpc.mechanisms.by_slots.planning import continue_by_slots
+from adsbpc.mechanisms.interface import Question, usual_sums
+from adsbpc.mechanisms.strategy_choice import query_variances, query_weights, strategy_of
+from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
+from adsbpc.model.plan import StoredPlan
+from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
-from adsbpc.privacy import LIMIT
+from adsbpc.privacy import LIMIT, Strategy, histogram_squared
 from adsbpc.privacy.filter import MOST_CELLS
 from adsbpc.privacy.strategies import MOST_SLOTS
 
 
-def plan_by_rows(question: Question, section: PersonalBudgetSection) -> BudgetByRows:
+def plan_personal(
+    question: Question,
+    section: PersonalBudgetSection,
+    stored: StoredPlan | None = None,
+    previous: tuple[Measured, ...] = (),
+) -> BudgetByRows | BudgetBySlots:
+    """A campaign that runs goes on with what is stored of its plan, and as it began; a new one may
+    start from the releases of an earlier campaign."""
+    if stored is not None and not stored.by_rows:
+        return continue_by_slots(question, section, stored)
+    return plan_by_rows(question, section, stored, previous)
+
+
+def plan_by_rows(
+    question: Question,
+    section: PersonalBudgetSection,
+    stored: StoredPlan | None = None,
+    previous: tuple[Measured, ...] = (),
+) -> BudgetByRows:
     slots, workload = question.slots, question.workloads[0]
     if slots > MOST_SLOTS:
         raise WorkloadError(
@@ -41,11 +60,18 @@ def plan_by_rows(question: Question, section: PersonalBudgetSection) -> BudgetBy
             'small ones to "other", or take mechanism = "adsbpc"'
         )
     split = split_personal(question.guarantee.rho, section, slots)
+    if stored is None:
+        strategy = strategy_of(
+            section, workload, question.objective, question.come_back, len(question.layout)
+        )
+        slot_rho = _paced(split["measurement"], slots)
+    else:
+        strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
     mechanism = BudgetByRows(
         question.guarantee,
         question.layout,
-        strategy_of(section, workload, question.objective),
-        _paced(split["measurement"], slots),
+        strategy,
+        slot_rho,
         _looks(split.get("histogram", Fraction(0)), slots),
         None,
         section.allowance,
@@ -54,7 +80,19 @@ def plan_by_rows(question: Question, section: PersonalBudgetSection) -> BudgetBy
     )
     if section.allowance is not None:
         return mechanism
-    return replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
+    mechanism = replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
+    if stored is not None:
+        return replace(mechanism, allowance=stored.start)
+    return starting_from(mechanism, previous) if previous else mechanism
+
+
+def split_personal(
+    rho: Fraction, section: PersonalBudgetSection, _slots: int
+) -> dict[str, Fraction]:
+    if section.allowance is not None:
+        return {"measurement": rho}
+    looks = rho * Fraction(str(section.histogram_share))
+    return {"measurement": rho - looks, "histogram": looks}
 
 
 def _paced(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
@@ -99,10 +137,10 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
     weights = query_weights(workload, question.objective, mechanism.strategy)
     queries = workload.answers(np.eye(slots))
     layout, cells = mechanism.layout, len(mechanism.layout)
-    cuts = columns_for(cells)
+    cuts = columns_for(len(mechanism.counted))
     kept_share = 1 - sum(column.share for column in cuts)
     # Of a row, for entries of ONE and an allowance of one conversion.
-    noise = mechanism.scale / sqrt(LIMIT * kept_share)
+    noise = mechanism.measurement.scale / sqrt(LIMIT * kept_share)
     return Chooser(
         cells,
         tuple(
@@ -116,8 +154,36 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
         ),
         float(weights @ query_variances(queries, mechanism.strategy)) * noise**2,
         float(weights @ (workload.lengths() / slots) ** 2),
-        meets_again(mechanism.strategy),
+        # Who is counted once meets no cell again.
+        0.0 if layout.once else meets_again(mechanism.strategy),
         cuts,
         kept_share,
-        HEAVY_USER if heavy_user is None else heavy_user,
+        usual_sums(layout) if layout.once else HEAVY_USER if heavy_user is None else heavy_user,
     )
+
+
+def starting_from(mechanism: BudgetByRows, previous: tuple[Measured, ...]) -> BudgetByRows:
+    """The same mechanism, started with the allowance that an earlier campaign's last histograms ask
+    for. Norms of a longer or shorter campaign are scaled with the root of its length."""
+    assert mechanism.chooser is not None
+    squared, slots = histogram_squared(mechanism.guarantee.adjacency), len(previous)
+    looked = [
+        release for release in previous if release.mechanism == mechanism.name and release.histogram
+    ]
+    if not looked:
+        raise PrivacyError(
+            "[privacy.personal_budget] previous: those releases have no histograms of personal "
+            "budgets. Name the folder of a campaign that has, or remove the key"
+        )
+    last = looked[-1]
+    charged = sum(line.rho for line in last.charges if line.part == "histogram")
+    look = Look(slots, in_bins(last.histogram), sqrt(squared / (2 * charged)))
+    worth = mechanism.unit_value * UNITS_PER_CONVERSION
+    totals = np.array(previous[-1].running_totals[-1].values) / worth
+    cells, counted = len(mechanism.layout), mechanism.counted
+    if len(totals) != cells:
+        totals = np.full(cells, totals.sum() / cells)
+    sizes = last.sizes if len(last.sizes) == len(counted) else ()
+    standing = Standing(totals, coarseness(sizes, counted))
+    chosen = mechanism.chooser.choose([look], standing) * standing.mean_coarseness
+    return replace(mechanism, allowance=chosen * sqrt(mechanism.slots / slots))

@@ -1,8 +1,12 @@
-"""What personal budgets by rows keep from slot to slot. Part of it is secret."""
+"""What personal budgets by rows keep from slot to slot, in the ledger. Part of it is secret."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from adsbpc.model.release import Measured
 
 
 @dataclass(frozen=True)
@@ -18,12 +22,25 @@ class Row:
     values: tuple[int, ...]
     histogram: tuple[int, ...]
 
+    @classmethod
+    def of(cls, released: Measured) -> Row:
+        assert released.allowance is not None
+        return cls(
+            released.multipliers,
+            released.sizes,
+            released.is_renewal,
+            released.allowance,
+            released.values,
+            released.histogram,
+        )
+
 
 @dataclass(frozen=True)
 class RowsState:
     """What one slot leaves to the next. `kept`, the exact totals that the filter let in of every
     slot as the newest row has them, must stay secret; the rest may be published."""
 
+    plan: str = ""
     spent: int = 0
     rows: tuple[Row, ...] = ()
     kept: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
@@ -41,3 +58,40 @@ class RowsState:
     @property
     def sizes(self) -> tuple[int, ...]:
         return self.rows[-1].sizes if self.rows else ()
+
+    def last_step(self) -> dict[str, Any]:
+        row = self.rows[-1]
+        return {
+            "plan": self.plan,
+            "spent": self.spent,
+            "multipliers": row.multipliers,
+            "sizes": row.sizes,
+            "renewal": row.is_renewal,
+            "allowance": row.allowance.hex(),
+            "values": row.values,
+            "histogram": row.histogram,
+            "kept": self.kept if row.is_renewal else self.kept[-1:],
+        }
+
+    @property
+    def last_secret(self) -> list[Any]:
+        return [self.plan, self.last_step()["kept"]]
+
+    @classmethod
+    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> RowsState:
+        rows, kept = list[Row](), list[tuple[int, ...]]()
+        for step in steps:
+            rows.append(
+                Row(
+                    tuple(step["multipliers"]),
+                    tuple(step["sizes"]),
+                    step["renewal"],
+                    float.fromhex(step["allowance"]),
+                    tuple(step["values"]),
+                    tuple(step["histogram"]),
+                )
+            )
+            kept = ([] if step["renewal"] else kept) + [tuple(each) for each in step["kept"]]
+        if not steps:
+            return cls()
+        return cls(steps[-1]["plan"], steps[-1]["spent"], tuple(rows), tuple(kept))

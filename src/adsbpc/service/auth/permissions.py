@@ -1,6 +1,7 @@
 """Who asks, and who may do what: the one table.
 
 Must never: allow what the table does not name. Nobody reads events or secret state: no action is.
+The key of a trial is read by who shows its ads, and by no reader of figures.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Action(StrEnum):
     PUSH_CONVERSIONS = "push conversions"
     READ_DELIVERIES = "read own deliveries"
     PUSH_SPEND = "push spend"
+    ASSIGN_ARMS = "assign arms"
     LIST_CAMPAIGNS = "list campaigns"
     CREATE_CAMPAIGN = "create campaign"
     PLAN = "plan"
@@ -55,20 +57,24 @@ _READING = frozenset({Action.LIST_CAMPAIGNS, Action.READ_CAMPAIGN, Action.READ_R
 _SENDING = frozenset({Action.READ_DELIVERIES, Action.WHO_AM_I})
 _RUNNING = frozenset(
     {
-        Action.CREATE_CAMPAIGN, Action.PLAN, Action.PUSH_SPEND, Action.RELEASE, Action.VERIFY,
-        Action.WITHDRAW, Action.PAUSE, Action.CLOSE,
+        Action.CREATE_CAMPAIGN, Action.PLAN, Action.PUSH_SPEND, Action.ASSIGN_ARMS, Action.RELEASE,
+        Action.VERIFY, Action.WITHDRAW, Action.PAUSE, Action.CLOSE,
     }
 )  # fmt: skip
 ALLOWED: dict[Role, frozenset[Action]] = {
     # The one who runs the service has no events of its own.
     Role.OPERATOR: _READING | _RUNNING | {Action.MANAGE_KEYS, Action.OPERATE, Action.WHO_AM_I},
     Role.PUBLISHER: _SENDING | {Action.PUSH_IMPRESSIONS},
-    Role.ADVERTISER: _READING | _SENDING | {Action.PUSH_CONVERSIONS, Action.PUSH_SPEND},
+    Role.ADVERTISER: (
+        _READING | _SENDING | {Action.PUSH_CONVERSIONS, Action.PUSH_SPEND, Action.ASSIGN_ARMS}
+    ),
     Role.READER: _READING | {Action.WHO_AM_I},
 }
 
 # Each is about one campaign: who speaks for one advertiser may do it to that one's only.
-_TO_ONE_CAMPAIGN = frozenset({Action.READ_CAMPAIGN, Action.READ_RELEASES, Action.PUSH_SPEND})
+_TO_ONE_CAMPAIGN = frozenset(
+    {Action.READ_CAMPAIGN, Action.READ_RELEASES, Action.PUSH_SPEND, Action.ASSIGN_ARMS}
+)
 
 
 def allows(principal: Principal, action: Action, advertiser: str | None = None) -> bool:

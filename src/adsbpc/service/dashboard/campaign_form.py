@@ -5,7 +5,6 @@ Values are checked where campaign files are, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, get_args
@@ -13,6 +12,8 @@ from typing import Any, get_args
 from adsbpc.errors import AdsbpcError, InputError, SpecProblem
 from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
 from adsbpc.model.toml import place
+from adsbpc.service.dashboard import measure_form as measures
+from adsbpc.service.dashboard.measure_form import Values, names_of, number_or_text, places_of
 from adsbpc.service.logs import public_text
 
 # Where each field stands in a campaign file, what people call it, and what it says at first.
@@ -26,8 +27,6 @@ _FIELDS = {
     "slots": ("campaign", "slots", "How many", "31"),
     "timezone": ("campaign", "timezone", "Time zone", "UTC"),
     "publishers": ("campaign", "publishers", "Publishers", ""),
-    "metric": ("campaign", "metric", "Metric", "conversions"),
-    "value_cap": ("campaign", "value_cap", "Most that one conversion counts", ""),
     "model": ("attribution", "model", "Attribution model", "last_touch"),
     "click_lookback": ("attribution", "click_lookback", "Clicks count for", "30d"),
     "view_lookback": ("attribution", "view_lookback", "Views count for", "1d"),
@@ -38,25 +37,18 @@ _FIELDS = {
     "delta": ("privacy", "delta", "delta", "1e-6"),
     "scope_rho": ("privacy", "scope_rho", "Budget of the scope (rho)", ""),
     "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", ""),
-    # Under the name of the measure, which is its metric.
-    "volume": ("expected", "conversions", "Expected in the whole campaign", ""),
 }
 PLACES = {field: (section, key) for field, (section, key, _, _) in _FIELDS.items()}
-LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()}
+LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()} | measures.labels()
 # What the planner assumes and no campaign file has.
 _ASSUMED = {"bound": "2", "count": "6"}
-_NUMBERS = (
-    "slots", "value_cap", "fit_rho", "fit_slots", "rho", "delta", "scope_rho", "heavy_user",
-    "volume",
-)  # fmt: skip
+_NUMBERS = ("slots", "fit_rho", "fit_slots", "rho", "delta", "scope_rho", "heavy_user")
 _MOST_PLANNED = 1_000
-
-Values = Mapping[str, str]
 
 
 def defaults(today: date) -> dict[str, str]:
     first = {field: default for field, (_, _, _, default) in _FIELDS.items()}
-    return {**first, **_ASSUMED, "start": today.isoformat()}
+    return {**first, **measures.defaults(), **_ASSUMED, "start": today.isoformat()}
 
 
 def models() -> dict[str, tuple[str, ...]]:
@@ -69,10 +61,9 @@ def content_of(values: Values) -> dict[str, Any]:
         "week_starts": values["slot"] != "1w",
         "fit_rho": values["model"] not in get_args(FittedModelName),
         "fit_slots": values["model"] not in get_args(FittedModelName),
-        "value_cap": values["metric"] != "value",
         "heavy_user": values["mechanism"] != "personal-budget",
     }
-    content: dict[str, Any] = {"campaign": {}, "privacy": {}}
+    content: dict[str, Any] = {"privacy": {}, **measures.content_of(values)}
     for field, (sections, key) in PLACES.items():
         text = values[field].strip()
         if left_out.get(field) or not text:
@@ -80,8 +71,6 @@ def content_of(values: Values) -> dict[str, Any]:
         section = content
         for part in sections.split("."):
             section = section.setdefault(part, {})
-        if field == "volume":
-            key = values["metric"]
         section[key] = names_of(text) if field == "publishers" else _plain(field, text)
     return content
 
@@ -110,20 +99,8 @@ def bound_of(values: Values) -> float | None:
     return bound if values["mechanism"] == "adsbpc" and 1 <= bound <= 1_000_000 else None
 
 
-def names_of(text: str) -> list[str]:
-    """One a line."""
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
 def _plain(field: str, text: str) -> str | int | float:
-    """Numbers as numbers; what is none is refused where campaign files are checked."""
-    if field in _NUMBERS:
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text
+    return number_or_text(text) if field in _NUMBERS else text
 
 
 @dataclass(frozen=True)
@@ -134,14 +111,14 @@ class Wrong:
     text: str
 
 
-def wrongs_of(error: AdsbpcError) -> list[Wrong]:
+def wrongs_of(error: AdsbpcError, values: Values) -> list[Wrong]:
     """Why a campaign was refused, problem by problem."""
     if isinstance(error, InputError):
-        return [_wrong(problem) for problem in error.problems]
+        fields = {place(*keys): field for field, keys in PLACES.items()} | places_of(values)
+        return [_wrong(problem, fields.get(problem.path, "")) for problem in error.problems]
     return [Wrong("", line.strip()) for line in public_text(error).splitlines()]
 
 
-def _wrong(problem: SpecProblem) -> Wrong:
-    found = (field for field, keys in PLACES.items() if place(*keys) == problem.path)
-    field, advice = next(found, ""), problem.advice
+def _wrong(problem: SpecProblem, field: str) -> Wrong:
+    advice = problem.advice
     return Wrong(field, advice[:1].upper() + advice[1:] if field else str(problem))

@@ -19,6 +19,7 @@ from fastapi import APIRouter, Query, Request, Response
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import ALL_PUBLISHERS, PICO_RHO
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
+from adsbpc.model.lift_spec import LiftSection
 from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
 from adsbpc.report.page_parts import Parts, parts_of
@@ -303,6 +304,9 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "released": released,
         "is_over": released >= backend.publication.last_slot(registered),
         "steering": steering_of(backend, principal, registered),
+        "signs": backend.signer is not None,
+        "may_assign": registered.spec.lift is not None
+        and allows(principal, Action.ASSIGN_ARMS, registered.advertiser),
     }
     if body is None:
         visible = backend.publication.visible(registered)
@@ -311,12 +315,18 @@ def show_campaign(request: Request, campaign: str) -> Response:
     return page(request, "campaign.html", principal, **common, body=body)
 
 
+def _arms(lift: LiftSection) -> str:
+    return ", ".join(f"{arm} {100 * share:g}%" for arm, share in lift.shares.items())
+
+
 def _expected(registered: Registered, visible: Mapping[str, int]) -> dict[str, Any]:
     """What is known before anything of it is visible."""
     spec, campaign = registered.spec, registered.campaign
     status, timeline = campaign.status(visible), Timeline(spec.grid)
+    attributed = dict.fromkeys(each.metric for each in spec.measures if not each.by_arm)
     facts = {
-        "Metric": f"attributed {' and '.join(each.metric for each in spec.measures)}",
+        **({"Metric": f"attributed {' and '.join(attributed)}"} if attributed else {}),
+        **({"Arms": _arms(spec.lift)} if spec.lift is not None else {}),
         "Period": f"{timeline.period(spec.campaign.slots)} ({spec.campaign.timezone})",
         "Published": f"no {timeline.word} yet, of {spec.campaign.slots}",
         "Attribution": attribution(spec.attribution),

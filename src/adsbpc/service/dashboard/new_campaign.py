@@ -23,7 +23,9 @@ from adsbpc.report.wording import BUYS, model_name, odds, strength
 from adsbpc.service.auth.access import backend_of, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
-from adsbpc.service.dashboard.campaign_form import Values, Wrong, wrongs_of
+from adsbpc.service.dashboard import measure_form
+from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
+from adsbpc.service.dashboard.measure_form import Values
 from adsbpc.service.dashboard.pages import SentForm, page
 
 _LEVEL = 0.95
@@ -53,12 +55,49 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
         odds=odds(plan.promise),
         strength=strength(plan.promise),
         parts=[
-            {"rho": f"{float(rho):.4g}", "percent": 100 * float(rho) / whole, "buys": BUYS[name]}
+            {"rho": f"{float(rho):.4g}", "percent": 100 * float(rho) / whole, "buys": _buys(name)}
             for name, rho in plan.split.items()
         ],
+        sums=_sums(plan),
+        first=plan.queries[0].measure if len(spec.measures) > 1 else "",
+        shares=_proposed(plan),
         chart={"config": charts.config(variable), "spec": _chart(views, word)},
         fit_slot=plan.fit.slot if plan.fit else None,
     )
+
+
+def _buys(part: str) -> str:
+    """Of several measures each has its parts."""
+    measure, _, name = part.rpartition(": ")
+    return f"{measure}: {BUYS[name].removesuffix(' and publisher')}" if measure else BUYS[name]
+
+
+def _sums(plan: Plan) -> list[SimpleNamespace]:
+    """How far every kind of sum is off in the end, where there are more than the two on top."""
+    last = {(row.measure, row.view): row.standard_error for row in plan.queries}
+    parts = {
+        (row.measure, row.view): f"± {about(100 * row.within)}%"
+        for row in reversed(plan.accuracy)
+        if row.period == "campaign"
+    }
+    if len(last) <= 2:
+        return []
+    return [
+        SimpleNamespace(
+            measure=measure,
+            of="all together" if view == "total" else f"one {view.replace(' x ', ' and ')}",
+            error=about(_REACH * error),
+            part=parts.get((measure, view), ""),
+        )
+        for (measure, view), error in last.items()
+    ]
+
+
+def _proposed(plan: Plan) -> str:
+    """Shares under which measures are off least, where enough is expected of several to say so."""
+    if plan.proposal is None or len(plan.proposal.shares) < 2:
+        return ""
+    return ", ".join(f"{name} {share:g}" for name, share in plan.proposal.shares.items())
 
 
 def _part(plan: Plan, depth: int) -> str:
@@ -73,7 +112,7 @@ def _by_view(plan: Plan) -> dict[str, list[ExpectedError]]:
     """Expected errors of the first measure, of everything together and of one publisher."""
     first = plan.queries[0].measure
     own = [query for query in plan.queries if query.measure == first]
-    total, publisher = dict.fromkeys(query.view for query in own)
+    total, publisher, *_ = dict.fromkeys(query.view for query in own)
     return {
         of: [query for query in own if query.view == view]
         for of, view in ((_ALL, total), (_ONE, publisher))
@@ -166,7 +205,7 @@ def plan_or_create(request: Request, form: SentForm) -> Response:
     try:
         registered = backend.campaigns.create(fields.content_of(values), principal)
     except AdsbpcError as error:
-        return _form(request, principal, values, wrongs_of(error), 422)
+        return _form(request, principal, values, wrongs_of(error, values), 422)
     return RedirectResponse(f"/campaigns/{registered.campaign_id}", 303)
 
 
@@ -186,6 +225,10 @@ def _form(
         expected=found,
         obstacles=obstacles,
         models=fields.models(),
+        rows=measure_form.ROWS,
+        row_labels=measure_form.row_labels(),
+        metrics=measure_form.METRICS,
+        breakdowns=measure_form.BREAKDOWNS,
         model_name=model_name,
         zones=_zones(),
         weekdays={day: day.capitalize() for day in get_args(Weekday)},
@@ -197,7 +240,7 @@ def _plan(request: Request, values: Values) -> tuple[SimpleNamespace | None, lis
         spec = backend_of(request).campaigns.spec(fields.planned(values))
         return expected(spec, plan(spec, fields.bound_of(values))), []
     except AdsbpcError as error:
-        return None, wrongs_of(error)
+        return None, wrongs_of(error, values)
 
 
 @cache

@@ -46,7 +46,14 @@ from adsbpc.service.http.monitoring import RequestLog
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, ProblemDetails, phrase, unfit
 from adsbpc.service.ingest import api as event_api
 from adsbpc.service.logs import log_failure, public_text
-from adsbpc.service.releases import campaign_api, lifecycle_api, release_api, spend_api
+from adsbpc.service.releases import (
+    assignment_api,
+    campaign_api,
+    lifecycle_api,
+    release_api,
+    spend_api,
+    statement_api,
+)
 
 _DESCRIPTION = """Private ad measurement: publishers push impressions, advertisers push conversions,
 and every slot attributed conversions per publisher are released with user-level differential
@@ -59,7 +66,10 @@ _CONFLICT = (BudgetError, ReleaseError, TermsError)
 _SENT = (
     key_api.KeyRequest, release_api.ReleaseRequest, spend_api.SpendContent, *event_api.ROWS,
 )  # fmt: skip
-_API = (event_api, campaign_api, lifecycle_api, release_api, spend_api, key_api, operations)
+_API = (
+    event_api, campaign_api, lifecycle_api, release_api, statement_api, spend_api, assignment_api,
+    key_api, operations,
+)  # fmt: skip
 # A new campaign before the page of one, whose path would take "new" for an id.
 PAGES = (new_campaign, campaigns, steering, deliveries, keys, operations_page, reference, assets)
 
@@ -82,6 +92,7 @@ def create_app(backend: Backend) -> FastAPI:
     app.state.backend = backend
     for module in _API:
         app.include_router(module.router)
+    app.include_router(statement_api.public_router)
     for module in PAGES:
         app.include_router(module.router, include_in_schema=False)
     for kind in (Problem, RequestValidationError, HTTPException, AdsbpcError):

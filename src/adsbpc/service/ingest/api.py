@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Security
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from starlette.concurrency import run_in_threadpool
 
+from adsbpc import telemetry
 from adsbpc.events.schema import IMPRESSION_KINDS, LARGEST_VALUE, LONGEST_TEXT, FieldKind
 from adsbpc.service.auth.access import Caller, backend_of, bearer, principal_of, require
 from adsbpc.service.auth.permissions import Action, Principal, Role
@@ -102,6 +103,13 @@ async def push_conversions(request: Request, sender: Sender, batch: BatchKey) ->
 
 
 async def _push(request: Request, sender: Principal, batch_key: str, source: Source) -> Answer:
+    with telemetry.span("adsbpc.push", source=source):
+        answer = await _stored(request, sender, batch_key, source)
+        telemetry.count("adsbpc.pushes", 1, source=source)
+        return answer
+
+
+async def _stored(request: Request, sender: Principal, batch_key: str, source: Source) -> Answer:
     backend = backend_of(request)
     limits = backend.settings.ingest
     media_type = request.headers.get("content-type", "")

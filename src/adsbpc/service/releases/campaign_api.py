@@ -11,8 +11,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from adsbpc.campaign.plan import plan
+from adsbpc.campaign.power import power_of
+from adsbpc.errors import SpecError
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
+from adsbpc.model.lift_spec import LiftSection
 from adsbpc.model.measure_spec import Amount, DimensionSection, MeasureSection
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import Duration, Key, Section
@@ -38,13 +41,22 @@ Targets = Annotated[
         "then has the `proposal` that reaches it.",
     ),
 ]
+Lift = Annotated[
+    float | None,
+    Query(gt=0, le=1_000, description="An effect, such as 0.1 for a tenth more than the control."),
+]
+Rate = Annotated[
+    float | None,
+    Query(gt=0, lt=1, description="The part of the control that converts, given with `lift`."),
+]
 TOML = "application/toml"
 _LARGEST_TOML = 2**16
 _MOST_DOTS = 500
-# They name files.
+# They name files, or belong to one.
 _REFUSED_KEYS = {
     "FitSection": ("holdout", "previous", "parameters"),
     "WorkloadSection": ("matrix",),
+    "LiftSection": ("key_file", "table", "arms", "user_column", "arm_column"),
 }
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
@@ -59,7 +71,7 @@ class LateEvents(Section):
 
 class CampaignContent(Section):
     """A campaign file without [engine] and [ledger], which are the server's, as most of [events]
-    is, and without [spend], which comes by itself."""
+    is, and without [spend], which comes by itself. The key of [lift] is the server's, too."""
 
     campaign: CampaignSection
     events: LateEvents | None = None
@@ -68,6 +80,7 @@ class CampaignContent(Section):
     workload: tuple[WorkloadSection, ...] = (WorkloadSection(),)
     measure: tuple[MeasureSection, ...] = ()
     dimensions: dict[Key, DimensionSection] = Field(default={})
+    lift: LiftSection | None = None
     expected: dict[Key, Amount] = Field(default={})
 
 
@@ -84,6 +97,12 @@ def content_schemas() -> dict[str, dict[str, Any]]:
                 if not field.is_required():
                     told["default"] = duration_text(field.default)
                 found[section.__name__]["properties"][name] = told
+    trial = found["LiftSection"]
+    trial["description"] = (
+        "Arms by a keyed hash of the user id, with `shares` of people; the server makes the key. "
+        "`people` says how many there are in each arm, where that is known."
+    )
+    trial["required"] = ["shares"]
     campaign = found["CampaignSection"]
     campaign["description"] = "`end`, the last day, may stand in place of `slots`."
     campaign["properties"]["end"] = {"type": "string", "format": "date"}
@@ -185,14 +204,22 @@ def _dots(line: bytes) -> int:
     "/plan", summary="Plan a campaign, before any data", openapi_extra=_BODY,
     responses=problems(409, 413, 415, 422),
 )  # fmt: skip
-async def plan_campaign(request: Request, caller: Caller, target: Targets = ()) -> dict[str, Any]:
+async def plan_campaign(
+    request: Request, caller: Caller, target: Targets = (), lift: Lift = None, rate: Rate = None
+) -> dict[str, Any]:
     """The promise, how the budget is split and what errors to expect, beside the amounts under
-    `expected`. Nothing is spent."""
+    `expected`. Of a trial, with `lift` and `rate`, also its `power`. Nothing is spent."""
     await run_in_threadpool(require, request, caller, Action.PLAN)
+    if (lift is None) != (rate is None):
+        raise SpecError("lift and rate go together: how large an effect, and beside what")
     content = await content_of(request)
 
     def planned() -> dict[str, Any]:
-        return plan(backend_of(request).campaigns.spec(content), targets=target).to_object()
+        spec = backend_of(request).campaigns.spec(content)
+        found = plan(spec, targets=target).to_object()
+        if lift is not None and rate is not None:
+            found["power"] = [each.to_object() for each in power_of(spec, lift, rate)]
+        return found
 
     return await run_in_threadpool(planned)
 

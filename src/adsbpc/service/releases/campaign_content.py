@@ -20,7 +20,8 @@ from adsbpc.model.release_spec import stored_privacy
 from adsbpc.model.toml import place
 
 _SECTIONS = (
-    "campaign", "attribution", "privacy", "workload", "checks", "measure", "dimensions", "expected",
+    "campaign", "attribution", "privacy", "workload", "checks", "measure", "dimensions", "lift",
+    "expected",
 )  # fmt: skip
 _SERVERS_OWN = ("engine", "ledger")
 # What a campaign may say of events: how long it waits for late ones.
@@ -31,6 +32,13 @@ _FILES = (
     ("attribution", "fit", "previous"),
     ("attribution", "fit", "parameters"),
 )
+# Who is in which arm follows from a key, which the server keeps.
+_ARMS = {
+    "key_file": "the server makes the key of a trial and keeps it. Remove it: who assigns arms "
+    "reads the key at GET /v1/campaigns/{campaign}/assignment",
+    "table": "the server has no tables of people. Remove it, and give [lift.shares]; or run the "
+    "campaign with adsbpc release",
+}
 PREVIOUS = ("privacy", "personal_budget", "previous")
 WHERE = "the campaign"
 
@@ -65,6 +73,9 @@ def check_keys(content: dict[str, Any]) -> None:
             f"{WHERE}: [spend] names a file. Remove it: spend comes by PUT "
             "/v1/campaigns/{campaign}/spend"
         )
+    for key, why in _ARMS.items():
+        if given(content, ("lift", key)):
+            raise SpecError(why, place("lift", key), repr(content["lift"][key]))
     named = [".".join(path) for path in _FILES if given(content, path)]
     if publisher_file(content) is not None:
         named.append("campaign.publishers")
@@ -109,6 +120,9 @@ def completed(content: dict[str, Any]) -> dict[str, Any]:
 def content_of(spec: CampaignSpec) -> dict[str, Any]:
     """What was understood of a campaign, which reads the same for ever."""
     content = spec.model_dump(mode="json", include=set(_SECTIONS), exclude_unset=True)
+    if spec.lift is not None:
+        # Where the key is, is the server's.
+        del content["lift"]["key_file"]
     if spec.events.settle is not None:
         content["events"] = spec.events.model_dump(mode="json", include=OF_EVENTS)
     return content if spec.privacy is None else content | {"privacy": stored_privacy(spec.privacy)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from sqlalchemy import Row, insert, select
 
 from adsbpc.campaign import Campaign, start
 from adsbpc.campaign.release_folder import ReleaseFolder, folder_name
-from adsbpc.errors import ServiceError, SpecError
+from adsbpc.errors import BudgetError, InputError, ServiceError, SpecError, TermsError
 from adsbpc.ledger import Ledger
 from adsbpc.ledger.database import Database
 from adsbpc.model import CampaignSpec, spec_of
@@ -43,6 +44,13 @@ from adsbpc.service.releases.campaign_content import (
     given,
 )
 from adsbpc.service.releases.spend import with_spend
+from adsbpc.service.releases.trial_keys import (
+    FILE,
+    arms_of,
+    keep_known_key,
+    keep_new_key,
+    with_key,
+)
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 
@@ -77,6 +85,9 @@ class Registered:
 
     @property
     def campaign(self) -> Campaign:
+        if self.spec.lift is not None:
+            # What it promised names the key.
+            arms_of(self.spec)
         return Campaign(self.spec)
 
     @property
@@ -106,6 +117,26 @@ class CampaignBook:
                 str(spec.campaign.start),
                 f"Start on {self._first_day(spec)} or later",
             )
+        folder = self.folder_of(campaign_id)
+        if spec.lift is not None:
+            self._keep_key(spec, folder)
+        spec = with_key(spec, folder)
+        try:
+            return self._register(campaign_id, spec, by)
+        except (InputError, BudgetError, TermsError):
+            # Refused before anything was stored of it.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _keep_key(self, spec: CampaignSpec, folder: Path) -> None:
+        """A new key for the trial; the one that it has if it has started."""
+        record = self.ledger.campaign(spec.campaign.scope, spec.campaign.name)
+        if record is None or "lift" not in record.promise:
+            keep_new_key(folder)
+        else:
+            keep_known_key(folder, folder.parent, record.promise["lift"]["mark"])
+
+    def _register(self, campaign_id: str, spec: CampaignSpec, by: Principal) -> Registered:
         # Plans it, and asks the ledger whether there is room: nothing is written.
         start(spec, self.ledger)
         self.ledger.check_open(spec.campaign.scope, spec.campaign.name)
@@ -221,6 +252,9 @@ class CampaignBook:
             },
             "engine": {"options": engine.options},
         }
+        if isinstance(content.get("lift"), dict):
+            # That of the campaign takes its place once there is one.
+            whole["lift"] = {**content["lift"], "key_file": FILE}
         spec = spec_of(whole, self._settings.data, WHERE)
         spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
         for name, dimension in spec.dimensions.items():
@@ -275,7 +309,8 @@ class CampaignBook:
             content = json.loads(row.spec)
             if "privacy" in content:
                 content["privacy"] = kept_privacy(content["privacy"])
-            spec = with_spend(self._spec(content), self.folder_of(row.campaign_id))
+            folder = self.folder_of(row.campaign_id)
+            spec = with_key(with_spend(self._spec(content), folder), folder)
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
@@ -312,7 +347,9 @@ class CampaignBook:
                 ]
                 self._files.manifest(source, registered.advertiser, Path(lists[source]), columns)
             events = registered.spec.events.model_copy(update=lists)
-            yield Campaign(registered.spec.model_copy(update={"events": events}))
+            yield replace(
+                registered.campaign, spec=registered.spec.model_copy(update={"events": events})
+            )
 
     def due(self, registered: Registered, after_us: int) -> int:
         """The last slot that is over for so long; of one that is paused no further one."""

@@ -36,8 +36,8 @@ _MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "html": "text/html",
 }
-# The page brings its own policy, which lets its two scripts run; this one adds no others.
-_PAGE_POLICY = "frame-ancestors 'none'"
+# A page brings its own policy, which lets only its own scripts run; this one adds no others.
+PAGE_POLICY = "frame-ancestors 'none'"
 
 
 class ReleaseList(BaseModel):
@@ -158,6 +158,7 @@ def read_report(
     format: Annotated[ReportFormat, Query(description="Of the file.")] = "json",
     level: Annotated[float, Query(ge=0.5, le=0.9999, description="Of the intervals.")] = 0.95,
     adjusted: Annotated[bool, Query(description="Totals that never fall.")] = False,
+    band: Annotated[bool, Query(description="What holds for all slots at once.")] = False,
 ) -> Response:
     """The same report as `adsbpc report` writes."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
@@ -167,19 +168,19 @@ def read_report(
             404, "Not found", "Nothing is visible yet",
             "Ask again after the first slot, or listen to the stream of this campaign",
         )  # fmt: skip
-    report = registered.campaign.report(level, adjusted, visible)
+    report = registered.campaign.report(level, adjusted, visible, band=band)
     content: str | bytes
     if format == "parquet":
         content = parquet_of(report.to_arrow())
     else:
         content = {"csv": report.to_csv, "json": report.to_json, "html": report.to_html}[format]()
-    headers = {"Content-Disposition": f'attachment; filename="{_file_name(registered, format)}"'}
+    headers = {"Content-Disposition": f'attachment; filename="{file_name(registered, format)}"'}
     if format == "html":
-        headers["Content-Security-Policy"] = _PAGE_POLICY
+        headers["Content-Security-Policy"] = PAGE_POLICY
     return Response(content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
-def _file_name(registered: Registered, ending: str) -> str:
+def file_name(registered: Registered, ending: str) -> str:
     plain = re.sub("[^A-Za-z0-9_-]", "-", registered.name)
     return f"{plain[:80].strip('-') or 'campaign'}.{ending}"
 

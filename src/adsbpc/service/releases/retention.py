@@ -126,7 +126,9 @@ def needed_from(spec: CampaignSpec, released: int) -> int:
     """The oldest moment of an event that a campaign may still need, after so many slots."""
     fit = spec.attribution.fit
     fits_later = fit is not None and fit.slots is not None and released < fit.slots
-    starts_at = spec.grid.boundaries[0 if fits_later else released]
+    # Squares are of everything that somebody has done since the campaign began.
+    needs_all = fits_later or spec.looks_back
+    starts_at = spec.grid.boundaries[0 if needs_all else released]
     events = spec.events
     return starts_at - events.wait - events.max_lateness - spec.attribution.longest_lookback
 

@@ -5,11 +5,15 @@
   const said = document.getElementById("said");
   const field = (name) => form.elements.namedItem(name);
 
-  // Fields that only matter with some choice of another.
+  // Fields that only matter with some choice of another: any of several, a star for whatever it is.
+  const holds = (condition) => {
+    const [name, values] = condition.split("=");
+    const value = field(name).value.trim();
+    return values === "*" ? value !== "" : values.split("|").includes(value);
+  };
   const showWhatMatters = () => {
     form.querySelectorAll("[data-when]").forEach((element) => {
-      const [name, values] = element.dataset.when.split("=");
-      element.hidden = !values.split("|").includes(field(name).value);
+      element.hidden = !element.dataset.when.split(" ").some(holds);
     });
   };
 

@@ -22,10 +22,12 @@ import numpy as np
 
 from adsbpc.contributions.interface import Accounts
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms.allowance import EDGES, Forecast, Look
+from adsbpc.mechanisms.by_slots.allowance import EDGES, Forecast, Look
+from adsbpc.mechanisms.by_slots.state import SlotsState
 from adsbpc.mechanisms.interface import (
     Limit,
     Rows,
+    alike_in_views,
     answered,
     check_next,
     check_released_by,
@@ -33,13 +35,12 @@ from adsbpc.mechanisms.interface import (
     margins_of,
     spent_with,
 )
-from adsbpc.mechanisms.personal_state import PersonalState
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
-from adsbpc.model.running_noise import RunningNoise
+from adsbpc.model.running_noise import Cut, CutColumn, RunningNoise
 from adsbpc.privacy import (
     LIMIT,
     PARTS,
@@ -68,7 +69,7 @@ _UNEVEN = 0.25
 
 
 @dataclass(frozen=True)
-class PersonalBudget:
+class BudgetBySlots:
     """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is
     the budget of each histogram of needs, by slot, and `major` says which of them have little
     noise. Without a `forecast` the allowance is the public constant `allowance`; with one,
@@ -200,13 +201,19 @@ class PersonalBudget:
         self, released: Sequence[Measured], boundaries: Sequence[int]
     ) -> RunningNoise:
         fine = [self._published_multiplier(e.slot, e.allowance or 0.0) for e in released]
-        parts = self._inverse(fine, [self.cut_multiplier_of(each) for each in fine])
-        sums = [
-            np.vstack([0 * p[:1], p.cumsum(axis=0)])[list(boundaries)] * self.scale for p in parts
-        ]
-        column, cut = ((each @ each.T).tolist() for each in sums)
-        views = tuple(map(self.margins.view_variance, range(len(self.layout.dimensions) + 1)))
-        return RunningNoise(tuple(boundaries), column, cut, views, _UNEVEN)
+        coarse = np.array([self.cut_multiplier_of(each) for each in fine])
+        inverse = self._whole_inverse[: len(fine), : len(fine)] * self.unit_value
+        so_far = np.vstack([0 * inverse[:1], inverse.cumsum(axis=0)])[list(boundaries)]
+        counted = so_far @ (np.array([float(each.values[-1]) for each in released]) / coarse)
+        depths = range(len(self.layout.dimensions) + 1)
+        cut = CutColumn(tuple(counted.tolist()), tuple(((self.scale / coarse) ** 2).tolist()))
+        return RunningNoise(
+            tuple(boundaries),
+            so_far.tolist(),
+            tuple(((self.scale / np.array(fine)) ** 2).tolist()),
+            (alike_in_views(self.margins, self.layout),),
+            Cut((cut,), tuple(tuple(released[-1].shares(d)) for d in depths), 1.0, is_added=False),
+        )
 
     def cut_multiplier_of(self, multiplier: int) -> int:
         """What was cut stands in one column, without a weight; cells stand in all views."""
@@ -220,15 +227,15 @@ class PersonalBudget:
         worst = max(error**2 / target for (_, _, error), target in zip(errors, limits, strict=True))
         return float(worst) * float(sum(self.slot_rho))
 
-    def resume(self, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
-        return PersonalState.from_steps(steps)
+    def resume(self, steps: Sequence[Mapping[str, Any]]) -> SlotsState:
+        return SlotsState.from_steps(steps)
 
     def open_rows(self, rows: Rows) -> AbstractContextManager[Accounts]:
-        return rows.accounts()
+        return rows.accounts(self.layout)
 
     def release(
-        self, state: PersonalState, accounts: Accounts, randomness: Randomness
-    ) -> tuple[Drawn, PersonalState]:
+        self, state: SlotsState, accounts: Accounts, randomness: Randomness
+    ) -> tuple[Drawn, SlotsState]:
         """Release the next slot: look, choose, admit, add noise."""
         slot = state.next_slot
         check_next(self, slot, state.plan, accounts.layout)
@@ -247,7 +254,7 @@ class PersonalBudget:
         state = self._after(state, spent, terms, list(row.values), histogram, kept)
         return self._released(state, charges, source_of(randomness)), state
 
-    def adopt(self, state: PersonalState, rows: Rows, released: Measured) -> list[PersonalState]:
+    def adopt(self, state: SlotsState, rows: Rows, released: Measured) -> list[SlotsState]:
         """One state, which is true if the contributions are those of then: users are admitted again
         under the terms that were published."""
         slot = state.next_slot
@@ -257,7 +264,7 @@ class PersonalBudget:
         terms = self.terms(slot, self._published_multiplier(slot, released.allowance))
         spent = spent_with(self, slot, state.spent, released.charges)
         values, histogram = list(released.values), list(released.histogram)
-        with rows.accounts() as accounts:
+        with rows.accounts(self.layout) as accounts:
             check_next(self, slot, state.plan, accounts.layout)
             kept = accounts.admit(terms)
         return [self._after(state, spent, terms, values, histogram, kept)]
@@ -274,10 +281,10 @@ class PersonalBudget:
         )
 
     def _after(
-        self, state: PersonalState, spent: int, terms: Terms, values: list[int],
+        self, state: SlotsState, spent: int, terms: Terms, values: list[int],
         histogram: list[int], kept: list[int],
-    ) -> PersonalState:  # fmt: skip
-        return PersonalState(
+    ) -> SlotsState:  # fmt: skip
+        return SlotsState(
             self.fingerprint,
             spent,
             [*state.multipliers, terms.multiplier],
@@ -297,7 +304,7 @@ class PersonalBudget:
         noisy = noisy_histogram(counts, self.looks[slot], self.guarantee.adjacency, randomness)
         return [int(count) for count in noisy.values], [Charge.for_cost("histogram", noisy.cost)]
 
-    def _choose(self, slot: int, state: PersonalState, histogram: list[int]) -> float:
+    def _choose(self, slot: int, state: SlotsState, histogram: list[int]) -> float:
         """The allowance, from what was released and nothing else."""
         if self.forecast is None:
             assert self.allowance is not None
@@ -318,7 +325,7 @@ class PersonalBudget:
     def _deviation(self, slot: int) -> float:
         return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
 
-    def _conversions(self, state: PersonalState) -> Reals:
+    def _conversions(self, state: SlotsState) -> Reals:
         """What was released, a row a slot and a column a cell."""
         if not state.values:
             return np.zeros((0, len(self.layout)))
@@ -355,14 +362,14 @@ class PersonalBudget:
         inverse = self._whole_inverse[: len(fine), : len(fine)] * self.unit_value
         return inverse / np.array(fine)[:, None], inverse / np.array(coarse)[:, None]
 
-    def _totals(self, state: PersonalState) -> Reals:
+    def _totals(self, state: SlotsState) -> Reals:
         """Estimated totals per slot (rows) and cell, what was cut last."""
         fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
         values = np.array([[float(value) for value in row] for row in state.values])
         cells = self.margins.estimates(fine @ values[:, :-1])
         return np.column_stack([cells, coarse @ values[:, -1]])
 
-    def _released(self, state: PersonalState, charges: list[Charge], source: str) -> Drawn:
+    def _released(self, state: SlotsState, charges: list[Charge], source: str) -> Drawn:
         totals = self._totals(state)
         fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
 

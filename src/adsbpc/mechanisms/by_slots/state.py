@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class PersonalState:
+class SlotsState:
     """What one slot leaves to the next, in lists with an entry per slot. `kept`, the exact totals
     that the filter let in, must stay secret; the rest may be published."""
 
@@ -42,7 +42,7 @@ class PersonalState:
         return [self.plan, self.kept[-1]]
 
     @classmethod
-    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> PersonalState:
+    def from_steps(cls, steps: Sequence[Mapping[str, Any]]) -> SlotsState:
         if not steps:
             return cls()
         return cls(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from adsbpc.mechanisms.allowance import EDGES, Forecast, Level, Look, _tail
+from adsbpc.mechanisms.by_slots.allowance import EDGES, Forecast, Level, Look, _tail
 
 BINS = len(EDGES) + 1
 NOTHING = np.zeros((0, 1))

@@ -1,0 +1,1 @@
+"""Parts of the reference that the program itself says."""

@@ -1,0 +1,150 @@
+"""What rows measure under personal budgets: multipliers, the filter's terms, and exact sums.
+
+Public but for the totals that a row is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from adsbpc.mechanisms.by_rows.cut import columns_for
+from adsbpc.mechanisms.by_rows.needs import Needs
+from adsbpc.mechanisms.by_rows.sizes import ONE_SIZE, multipliers_of, unit_parts
+from adsbpc.model.grid import UNITS_PER_CONVERSION
+from adsbpc.model.guarantee import Adjacency
+from adsbpc.model.layout import Layout
+from adsbpc.privacy import LIMIT, Gram, Pace, Renewal, Strategy, Terms, Tier, row_scale
+from adsbpc.privacy.filter import LARGEST_MULTIPLIER
+from adsbpc.privacy.strategies import ONE
+from adsbpc.workloads.queries import Reals
+
+# A norm of one conversion, in the square root of costs.
+ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
+# Whoever has cost more than this part of the budget is let in at a pace.
+_FREE_OF_PACE = 2
+# The part of what people cost within slots rather than across them, where nothing is known.
+_SPREAD_OUT = 0.6
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The strategy, and what every slot adds to what people may have spent."""
+
+    layout: Layout
+    """The cells that are measured."""
+    adjacency: Adjacency
+    strategy: Strategy
+    slot_rho: tuple[Fraction, ...]
+
+    @cached_property
+    def scale(self) -> float:
+        """Of the noise of every row, the same for the whole campaign."""
+        return row_scale(sum(self.slot_rho, Fraction(0)), self.adjacency)
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Parts of every budget: for cells, and for the columns that count what was cut."""
+        cuts = [Fraction(str(column.share)) for column in columns_for(len(self.layout))]
+        return 1 - sum(cuts, Fraction(0)), *cuts
+
+    @property
+    def one_conversion(self) -> float:
+        """The norm of one conversion in all views."""
+        if self.layout.apart:
+            return ONE_CONVERSION * sqrt(sum(part**2 for part in unit_parts(self.layout)))
+        return ONE_CONVERSION * sqrt(self.layout.unit)
+
+    @property
+    def times_cut(self) -> int:
+        """How often what was cut of one conversion is counted as cut: once in every view."""
+        return len(self.layout.stood_for) if self.layout.apart else 1
+
+    def multiplier_of(self, allowance: float) -> int:
+        """The largest multiplier under which a norm of the allowance fits, if there is one."""
+        return _fitting(sqrt(LIMIT * self.shares[0]) / (allowance * self.one_conversion))
+
+    def allowance_of(self, multiplier: int) -> float:
+        """The norm that fits under a whole multiplier: an allowance is always one of these."""
+        return sqrt(LIMIT * self.shares[0]) / (multiplier * self.one_conversion)
+
+    def multipliers(self, allowance: float, mean_coarseness: float) -> tuple[int, ...]:
+        """Of cells alike, and of the columns of what was cut, which stand in no views and follow
+        how coarsely cells are measured."""
+        found = [self.multiplier_of(allowance)]
+        for share, column in zip(self.shares[1:], columns_for(len(self.layout)), strict=True):
+            norm = allowance * column.ratio * mean_coarseness * ONE_CONVERSION
+            found.append(_fitting(sqrt(LIMIT * share) / norm))
+        return tuple(found)
+
+    def costs(self, slot: int) -> tuple[int, ...]:
+        return tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot])
+
+    def terms(self, slot: int, multipliers: tuple[int, ...], sizes: tuple[int, ...]) -> Terms:
+        """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
+        what was released up to a slot costs no more than what was charged for it."""
+        spendable = LIMIT * sum(self.slot_rho[:slot], Fraction(0)) / sum(self.slot_rho, Fraction(0))
+        kept, *cuts = (int(spendable * share) for share in self.shares)
+        first, *rest = (
+            Tier(multiplier, limit) for multiplier, limit in zip(multipliers[1:], cuts, strict=True)
+        )
+        # Needs have cells multiplied with their sizes.
+        per_need = multipliers[0] / (ONE_SIZE if sizes else 1)
+        return Terms(
+            self.costs(slot),
+            multipliers[0],
+            first.multiplier,
+            kept,
+            first.limit,
+            rest[0] if rest else None,
+            multipliers_of(multipliers[0], sizes),
+            Pace(int(LIMIT * self.shares[0]) // _FREE_OF_PACE, self.needs.of_pace(slot, per_need)),
+        )
+
+    def renewal(self, terms: Terms, begun: int) -> Renewal:
+        """Everything before the slot of these terms, which rows from `begun` on have held."""
+        before = terms.slot - 1
+        return Renewal(
+            terms,
+            self.gram(begun, before, before),
+            self.gram(terms.slot, self.strategy.slots, before),
+        )
+
+    def row_shares(self, doubt: float) -> Reals:
+        """Each row's part of what somebody costs who comes evenly: with the same cell again and
+        again, or as far as that is in doubt, as often with others."""
+        entries = self.strategy.matrix.astype(np.float64)
+        own, across = (entries**2).sum(axis=1), entries.sum(axis=1) ** 2
+        spread_out = doubt * _SPREAD_OUT
+        return np.asarray(spread_out * own / own.sum() + (1 - spread_out) * across / across.sum())
+
+    @cached_property
+    def needs(self) -> Needs:
+        return Needs(self.strategy)
+
+    def gram(self, first_row: int, last_row: int, slots: int) -> Gram:
+        rows = self.strategy.matrix[first_row - 1 : last_row, :slots]
+        return tuple(tuple(map(int, row)) for row in rows.T @ rows)
+
+    def row(
+        self, multipliers: tuple[int, ...], sizes: tuple[int, ...], kept: Sequence[Sequence[int]]
+    ) -> list[int]:
+        """sum_s B_ts m X_s, exactly, for every column and for what was cut."""
+        entries, cells = self.strategy.rows[len(kept) - 1], len(self.layout)
+        mixed = [
+            sum(entry * total for entry, total in zip(entries, column, strict=True))
+            for column in zip(*kept, strict=True)
+        ]
+        of_cells = multipliers_of(multipliers[0], sizes) or (multipliers[0],) * cells
+        moved = [each * total for each, total in zip(of_cells, mixed, strict=False)]
+        cut = [each * total for each, total in zip(multipliers[1:], mixed[cells:], strict=True)]
+        return [*self.layout.in_columns(moved), *cut]
+
+
+def _fitting(multiplier: float) -> int:
+    return min(max(1, int(multiplier)), LARGEST_MULTIPLIER)

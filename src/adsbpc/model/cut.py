@@ -1,0 +1,68 @@
+"""What bounds or budgets cut, added back where it was counted: how much, and how far off that may
+be. Post-processing of released figures; the same for every answer and every range of slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log1p, sqrt
+
+# What was cut differs between sums by this part of itself, as a standard deviation.
+UNEVEN = 0.5
+# How much is not added because counts tremble, rather than because something was cut.
+TREMBLING = 3.0
+# From so many standard deviations on, a count shows that something was cut. Less, and the noise of
+# coarse columns would be all that intervals tell; more, and a handful of people stay unseen longer.
+SHOWN = 2.0
+# So many times more may have been cut than is expected.
+CAUTION = 5.0
+
+
+@dataclass(frozen=True)
+class Added:
+    """What is added to a query's answers together, its variance, and what may be missing still.
+    `trusts` are the parts of the columns' counts that were added."""
+
+    total: float = 0.0
+    variance: float = 0.0
+    missing: float = 0.0
+    trusts: tuple[float, ...] = ()
+
+
+def added_back(
+    counts: Iterable[tuple[float, float]],
+    squared_spread: float,
+    noise: float,
+    expected: Sequence[float] = (),
+) -> Added:
+    """From noisy counts of what was cut, by column, with their variances. Where they are mostly
+    noise, less is added: `noise` is the variance that all cells together have without them, and
+    `squared_spread` the sum of the squares of their parts.
+
+    What is not added may be missing, with what noise may hide. If counts do not show that anything
+    was cut, no more than a few times what is `expected`, by column; the last figure of that is for
+    what no column counts.
+    """
+    total = variance = missing = 0.0
+    trusts = []
+    for place, (count, own) in enumerate(counts):
+        harm = own * squared_spread / noise if noise > 0 else 0.0
+        doubt = 2 * log1p(TREMBLING * harm) * own
+        trust = max(0.0, 1 - doubt / count**2) if count > 0 else 0.0
+        trusts.append(trust)
+        total += trust * count
+        variance += trust**2 * own
+        hidden = max((1 - trust) * count + sqrt(own), 0.0)
+        if expected and count <= SHOWN * sqrt(own):
+            hidden = min(hidden, CAUTION * expected[place])
+        missing += hidden
+    if expected:
+        missing += CAUTION * expected[-1]
+    return Added(total, variance, missing, tuple(trusts))
+
+
+def squared_error(noise: float, part: float, added: Added) -> float:
+    """Of a sum that has this part of what was added: its noise, and that the cut of a sum is not
+    quite its part of the whole."""
+    apart = part * (1 - part) * added.total
+    return noise + part**2 * added.variance + (UNEVEN * apart) ** 2 + max(apart, 0.0)

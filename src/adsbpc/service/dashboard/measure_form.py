@@ -1,0 +1,189 @@
+"""The part of the form about what is counted: measures in rows, and the control of a trial.
+
+One measure by publisher is what [campaign] says, as it always was; everything else is [[measure]].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adsbpc.model.measure_spec import ARM, OF_IMPRESSIONS, PUBLISHER
+from adsbpc.model.toml import place
+from adsbpc.service.ingest.rows import DIMENSION_COLUMNS
+
+Values = Mapping[str, str]
+
+ROWS = range(1, 6)
+METRICS = {
+    "conversions": "conversions",
+    "value": "value of conversions",
+    "converters": "people who convert",
+    "reach": "people who were reached",
+    "clicks": "clicks",
+    "impressions": "views",
+}
+# What a measure is by, besides publishers.
+BREAKDOWNS = {"": "publisher", **{each: f"publisher and {each}" for each in DIMENSION_COLUMNS}}
+_OF_A_ROW = {
+    "metric": "Metric",
+    "by": "Told apart by",
+    "value_cap": "Most per conversion",
+    "share": "Share of the budget",
+    "volume": "Expected in all",
+}
+_OF_CAMPAIGNS = ("conversions", "value")
+_OF_TRIAL = "buyers"
+
+
+def defaults() -> dict[str, str]:
+    rows = {f"{name}_{row}": "" for row in ROWS for name in _OF_A_ROW}
+    lists = {f"values_{column}": "" for column in DIMENSION_COLUMNS}
+    return {**rows, "metric_1": "conversions", **lists, "control_share": "", "trial_share": ""}
+
+
+def labels() -> dict[str, str]:
+    rows = {
+        f"{name}_{row}": f"{label} (measure {row})"
+        for row in ROWS
+        for name, label in _OF_A_ROW.items()
+    }
+    lists = {f"values_{column}": f"What is told apart by {column}" for column in DIMENSION_COLUMNS}
+    trial = {
+        "control_share": "People who see no ads",
+        "trial_share": "The trial's share of the budget",
+    }
+    return {**rows, **lists, **trial}
+
+
+def row_labels() -> dict[str, str]:
+    """Beside fields of a row, whose heading says which one it is."""
+    return _OF_A_ROW
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A measure as it was typed; `number` is that of its row."""
+
+    number: int
+    metric: str
+    by: str
+    value_cap: str
+    share: str
+    volume: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.metric} by {self.by}" if self.by else self.metric
+
+    @property
+    def dimension(self) -> str:
+        """Of what conversions say, or of what impressions do."""
+        return f"{self.by} of ads" if self.metric in OF_IMPRESSIONS else self.by
+
+    def content(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": self.name, "metric": self.metric}
+        if self.by:
+            found["by"] = [PUBLISHER, self.dimension]
+        if self.value_cap and self.metric == "value":
+            found["value_cap"] = number_or_text(self.value_cap)
+        if self.share:
+            found["share"] = number_or_text(self.share)
+        return found
+
+
+def content_of(values: Values) -> dict[str, Any]:
+    """What a campaign file would say of it."""
+    rows, control = _rows(values), values["control_share"].strip()
+    if _is_plain(rows, control):
+        section = {
+            key: value
+            for row in rows
+            for key, value in row.content().items()
+            if key in ("metric", "value_cap")
+        }
+        return {"campaign": section, **_expected(rows)}
+    measures = [row.content() for row in rows]
+    found: dict[str, Any] = {"campaign": {}, "measure": measures, **_expected(rows)}
+    dimensions = _dimensions(rows, values)
+    if dimensions:
+        found["dimensions"] = dimensions
+    if control:
+        found["lift"] = {
+            "shares": {"treatment": _rest(control), "control": number_or_text(control)}
+        }
+        trial = {"name": _OF_TRIAL, "metric": "converters", "by": [ARM]}
+        share = values["trial_share"].strip()
+        measures.append({**trial, "share": number_or_text(share)} if share else trial)
+    return found
+
+
+def places_of(values: Values) -> dict[str, str]:
+    """Where each field stands in the campaign file that would be written, by its place there."""
+    rows, control = _rows(values), values["control_share"].strip()
+    found = {place("measure"): "share_1", place("measure", str(len(rows)), "share"): "trial_share"}
+    for position, row in enumerate(rows):
+        section = ["campaign"] if _is_plain(rows, control) else ["measure", str(position)]
+        for key in ("metric", "by", "value_cap", "share"):
+            found[place(*section, key)] = f"{key}_{row.number}"
+        found[place("expected", row.name)] = f"volume_{row.number}"
+        if row.by:
+            found[place("dimensions", row.dimension, "values")] = f"values_{row.by}"
+    for path in (("lift", "shares"), ("lift.shares", "treatment"), ("lift.shares", "control")):
+        found[place(*path)] = "control_share"
+    return found
+
+
+def number_or_text(text: str) -> str | int | float:
+    """Numbers as numbers; what is none is refused where campaign files are checked."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def names_of(text: str) -> list[str]:
+    """One a line."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _rows(values: Values) -> list[_Row]:
+    typed = (
+        _Row(number, **{name: values[f"{name}_{number}"].strip() for name in _OF_A_ROW})
+        for number in ROWS
+    )
+    return [row for row in typed if row.metric]
+
+
+def _is_plain(rows: list[_Row], control: str) -> bool:
+    if control or len(rows) > 1:
+        return False
+    return all(row.metric in _OF_CAMPAIGNS and not row.by for row in rows)
+
+
+def _expected(rows: list[_Row]) -> dict[str, Any]:
+    found = {row.name: number_or_text(row.volume) for row in rows if row.volume}
+    return {"expected": found} if found else {}
+
+
+def _dimensions(rows: list[_Row], values: Values) -> dict[str, Any]:
+    return {
+        row.dimension: {
+            "column": row.by,
+            "of": "impression" if row.metric in OF_IMPRESSIONS else "conversion",
+            "values": names_of(values.get(f"values_{row.by}", "")),
+        }
+        for row in rows
+        if row.by
+    }
+
+
+def _rest(control: str) -> float:
+    """The part of people who are not in the control; all if that is no number, which is told."""
+    try:
+        return round(1 - float(control), 12)
+    except ValueError:
+        return 1.0
