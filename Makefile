@@ -8,11 +8,12 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-all test-pythons test-integrations mutants check format bench wheel lock clean
+.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
 	@echo "make test    the tests of every change (what needs Java 17 or Chromium says so if it is missing)"
+	@echo "make test-again  what failed in the last run, once more"
 	@echo "make test-all  all tests: kills at every line, all of Spark, every role, new examples"
 	@echo "make test-pythons  the tests of every change on Python 3.12 and 3.13, where they are installed"
 	@echo "make test-integrations  Airflow, Dagster and dbt release the demo's data, killed and retried"
@@ -85,6 +86,11 @@ PYTEST := $(BIN)/pytest $(TOGETHER)
 
 test: setup
 	$(PYTEST) -m "not slow"
+
+# Exit code 5, which is an error, if no test is on record as failed.
+test-again: setup
+	@echo "Once more, what has failed:"
+	$(BIN)/pytest --last-failed --last-failed-no-failures none -m "not slow"
 
 test-all: setup
 	@# Coverage here and not on every change, because counting lines makes Python slower.
