@@ -12,7 +12,8 @@ _START, _END = "<!-- files -->\n", "<!-- end of files -->\n"
 PARTS: dict[str, tuple[str, ...]] = {
     "noise, sensitivity, filter, accounting": ("privacy/*.py",),
     "amounts, grid, what a release holds": (
-        "model/guarantee.py", "model/grid.py", "model/slots.py", "model/release.py",
+        "model/guarantee.py", "model/grid.py", "model/slots.py", "model/periods.py",
+        "model/release.py",
         "model/layout.py", "model/measure.py", "model/measure_spec.py", "model/plan.py",
         "model/formats.py", "model/release_formats.py", "model/arms.py", "model/lift_spec.py",
     ),
@@ -49,6 +50,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
         "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py",
+        "campaign/series.py",
     ),
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",

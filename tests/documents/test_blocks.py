@@ -13,6 +13,7 @@ from typer.main import get_command
 from adsbpc.cli.main import app
 from adsbpc.errors import SpecError
 from adsbpc.model import spec_of
+from adsbpc.model.periods import Period, check_open, is_open, of_period
 from adsbpc.service.settings import Settings
 from tests.documents.pages import ROOT, RUN, Block, all_blocks, arguments, blocks, pages
 
@@ -106,6 +107,9 @@ def test_campaign_files_and_parts_of_them_are_valid(block: Block, tmp_path: Path
     shared = sum(each.get("share", 0) for each in whole.get("measure", ()))
     if 0 < shared < 1:
         whole["measure"].append({"name": "the rest", "share": round(1 - shared, 3)})
+    if is_open(whole):
+        start, renewal = check_open(whole, block.page)
+        whole = of_period(whole, Period.of(start, renewal))
     try:
         spec_of(whole, tmp_path, block.page)
     except SpecError as error:

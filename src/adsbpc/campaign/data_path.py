@@ -24,6 +24,7 @@ from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import EventTables, holdout_source, read_events, source_files, with_arms
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Layout, Measure
 from adsbpc.model.grid import OTHER_PUBLISHER
+from adsbpc.model.periods import file_and_period
 from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.toml import read_toml
 
@@ -135,6 +136,7 @@ def _value_at(column: str, values: tuple[str, ...]) -> str:
 
 def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) -> None:
     """Refuse to write where something would be lost, before any work is done."""
+    campaign_file, _ = file_and_period(campaign_file)
     kept = {campaign_file.resolve()}
     with suppress(SourceError):
         kept |= source_files(spec)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from adsbpc.campaign.promise import as_started
-from adsbpc.errors import SpecError
+from adsbpc.campaign.release_folder import FOLDER, folder_name, release_files, text_of
+from adsbpc.errors import LedgerError, SpecError
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
     Measures,
@@ -13,6 +16,7 @@ from adsbpc.mechanisms import (
     scope_limit_of,
 )
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.model.periods import named_for, parts_of
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
 
@@ -32,27 +36,43 @@ def with_room(spec: CampaignSpec, ledger: Ledger) -> CampaignSpec:
 
 
 def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
-    """The releases of the campaign that the file says to start from."""
-    name = privacy_of(spec).personal_budget.previous
-    if name is None or privacy_of(spec).mechanism != "personal-budget":
+    """The releases of the campaign that the file says to start from, or of the period before."""
+    if privacy_of(spec).mechanism != "personal-budget":
         return ()
-    folder = spec.directory / name
-    try:
-        texts = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.json"))]
-        found = tuple(Release.from_text(text) for text in texts)
-    except (OSError, ValueError) as error:
-        raise SpecError(
-            f"[privacy.personal_budget] previous = {name!r}: holds a release that cannot be read "
-            f"({cause_of(error)}). Name a folder below adsbpc-releases"
-        ) from None
+    name = privacy_of(spec).personal_budget.previous
+    if name is None:
+        return _period_before(spec)
+    named = f"[privacy.personal_budget] previous = {name!r}"
+    found = _releases_in(spec.directory / name, named)
     if len({(release.scope, release.campaign) for release in found}) > 1:
-        raise SpecError(
-            f"[privacy.personal_budget] previous = {name!r}: has releases of several campaigns. "
-            "Name the folder of one"
-        )
+        raise SpecError(f"{named}: has releases of several campaigns. Name the folder of one")
     if not found:
         raise SpecError(
-            f"[privacy.personal_budget] previous = {name!r}: has no releases. Name the folder of "
-            "an earlier campaign below adsbpc-releases"
+            f"{named}: has no releases. Name the folder of an earlier campaign below {FOLDER}"
         )
     return found
+
+
+def _period_before(spec: CampaignSpec) -> tuple[Release, ...]:
+    """None where budgets do not renew, in the first period, and where nothing was looked at."""
+    name, period = parts_of(spec.campaign.name)
+    if spec.campaign.renewal is None or period is None:
+        return ()
+    scope, _ = parts_of(spec.campaign.scope)
+    earlier = [folder_name(named_for(each, period.before)) for each in (scope, name)]
+    folder = spec.directory / FOLDER / earlier[0] / earlier[1]
+    found = _releases_in(folder, str(folder))
+    firsts = [release.measures[0] for release in found]
+    looked = any(each.mechanism == "personal-budget" and each.histogram for each in firsts)
+    return found if looked else ()
+
+
+def _releases_in(folder: Path, named: str) -> tuple[Release, ...]:
+    try:
+        files = [text_of(file) for file in release_files(folder).values()]
+        return tuple(Release.from_text(text) for text in files)
+    except (LedgerError, ValueError) as error:
+        raise SpecError(
+            f"{named}: holds a release that cannot be read ({cause_of(error)}). Name a folder "
+            f"below {FOLDER}, or restore it from a backup"
+        ) from None

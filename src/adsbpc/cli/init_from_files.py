@@ -30,7 +30,7 @@ from adsbpc.events.clock_proposals import Clock
 from adsbpc.events.drafts import MOST_PUBLISHERS, Draft, Files, advertisers_of, draft_of
 from adsbpc.events.proposals import CONVERSIONS, IMPRESSIONS, REQUIRED, columns_of
 from adsbpc.events.samples import Sample, sample_of
-from adsbpc.model.spec import spec_of
+from adsbpc.model.campaign_file import spec_of
 from adsbpc.model.toml import read_toml
 
 _SECTIONS = {IMPRESSIONS: "impression_columns", CONVERSIONS: "conversion_columns"}

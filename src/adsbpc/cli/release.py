@@ -14,14 +14,20 @@ from adsbpc import telemetry
 from adsbpc.campaign import Campaign, Released
 from adsbpc.campaign.overview import start_problem
 from adsbpc.campaign.release import rows_of
+from adsbpc.campaign.series import Series
 from adsbpc.cli.console import counted, named_run, notes, progress, results, stoppable
 from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
+from adsbpc.errors import SpecError
 from adsbpc.report.wording import LARGE_FIT_NOISE, noise_of_fit
 
 
 def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: bool) -> None:
+    series = Series.load(file)
+    if series is not None:
+        _run_series(series, slot, through, dry, as_json)
+        return
     campaign = Campaign.load(file)
     if dry:
         _rehearse(campaign, slot, as_json)
@@ -52,8 +58,49 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
     print(budget_line(report.campaign_budget))
 
 
+def _run_series(
+    series: Series, slot: int | None, through: str | None, dry: bool, as_json: bool
+) -> None:
+    """A campaign without an end: what is due of every period."""
+    if slot is not None:
+        first = series.first.spec.campaign.name.rpartition("@")[2]
+        raise SpecError(
+            f"--slot {slot}: slots are counted within a {series.renewal}. Say which, for example "
+            f"{series.file}@{first}"
+        )
+    if dry:
+        _rehearse(series.current(), None, as_json)
+        return
+    telemetry.configure()
+    done, periods = [], []
+    with stoppable(), progress_of_slots(None) as advance:
+        for campaign, released in series.releasing(through, show_start):
+            done.append(released)
+            periods.append(campaign.spec.campaign.name)
+            advance(released)
+            if as_json:
+                print(as_line(released), flush=True)
+    note_events(done)
+    for one in done:
+        _note_fit(one)
+    if as_json:
+        return
+    if not done:
+        standing = series.standing()
+        if any(found.closed for _, found in standing):
+            print("The campaign was closed: nothing more is released of it.")
+        else:
+            print("Nothing is due.")
+        return
+    report = series.report()
+    results().print(report.table())
+    new = sum(not one.replayed for one in done)
+    print(f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} stood already.")
+    print(f"{periods[-1]}: {budget_line(report.campaign_budget)}")
+
+
 @contextmanager
-def progress_of_slots(slots: int) -> Iterator[Callable[[Released | None], None]]:
+def progress_of_slots(slots: int | None) -> Iterator[Callable[[Released | None], None]]:
     """A bar that moves with every slot and counts the rows that were read, where that is known."""
     read = TextColumn("{task.fields[rows]:,} conversions read")
     with progress("Releasing slots", slots, read, TimeRemainingColumn(), rows=0) as step:

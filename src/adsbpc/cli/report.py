@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from adsbpc.campaign import Campaign, check_targets
+from adsbpc.campaign.series import Series
 from adsbpc.cli.console import results
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError, no_such_choice
@@ -34,11 +35,13 @@ def run(
         raise SpecError(
             f"--out {out}: its ending is not --format {file_format}. Change one of them"
         )
-    campaign = Campaign.load(file)
+    series = Series.load(file)
+    campaign = Campaign.load(file) if series is None else series.first
     target = out or Path("weeks.csv" if file_format == "mmm" else f"report.{file_format}")
     if file_format is not None:
         check_targets([target], campaign.spec, file)
-    report = campaign.report(level, adjusted, measure=measure, band=band)
+    whole = campaign if series is None else series
+    report = whole.report(level, adjusted, measure=measure, band=band)
     if file_format is not None:
         report.write(target, file_format)
         print(f"Wrote {target}", file=sys.stderr if as_json else sys.stdout)

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from adsbpc.campaign import Campaign, Status
+from adsbpc.campaign.series import Series
 from adsbpc.cli.console import counted, results
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Verification
@@ -17,6 +18,10 @@ from adsbpc.report.numbers import budget_texts
 
 
 def run(file: Path, verify: bool, as_json: bool) -> None:
+    series = Series.load(file)
+    if series is not None:
+        _show_series(series, verify, as_json)
+        return
     campaign = Campaign.load(file)
     checked = _verification_of(campaign) if verify else None
     if checked is not None and checked.problem is not None:
@@ -35,6 +40,34 @@ def run(file: Path, verify: bool, as_json: bool) -> None:
         )
         print("Note down the last hash, to show later that none was cut off either:")
         print(checked.head)
+
+
+def _show_series(series: Series, verify: bool, as_json: bool) -> None:
+    """A campaign without an end: how far each period is."""
+    found = [(period, status) for period, status in series.standing()]
+    if verify:
+        for period, status in found:
+            if status.released:
+                checked = _verification_of(series.campaign(period))
+                if checked.problem is not None:
+                    raise LedgerError(f"{period.label}: does not verify: {checked.problem}")
+    verified = True if verify else None
+    if as_json:
+        periods = [{"period": each.label, **status.to_object()} for each, status in found]
+        print(json.dumps({"renewal": series.renewal, "verified": verified, "periods": periods}))
+        return
+    table = Table(title=f"{series.file.name}: budgets renew every {series.renewal}")
+    for column in (series.renewal, "slots released", "rho spent", "rho of the scope"):
+        table.add_column(column, justify="left" if column == series.renewal else "right")
+    for each, status in found:
+        spent, limit, _ = budget_texts(status.campaign_budget)
+        released = f"{status.released} of {status.slots}" + (", closed" if status.closed else "")
+        table.add_row(
+            each.label, released, f"{spent} of {limit}", f"{float(status.scope_budget.limit):g}"
+        )
+    results().print(table)
+    if verify:
+        print("Verified: no entry was changed, and every claim of the audit holds.")
 
 
 def _verification_of(campaign: Campaign) -> Verification:

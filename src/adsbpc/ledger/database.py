@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.pool import NullPool, QueuePool
 
 from adsbpc.errors import AdsbpcError, LedgerError, SpecError
+from adsbpc.model.periods import parts_of
 
 _WAIT_SECONDS = 60
 _CONNECT_SECONDS = 10
@@ -140,9 +141,10 @@ class Database:
 
     @contextmanager
     def writing(self, scope: str) -> Iterator[Connection]:
-        """One transaction at a time per scope, committed at the end or rolled back whole."""
+        """One transaction at a time per scope, for all periods of one that renews, committed at the
+        end or rolled back whole."""
         with self.explained(), self._writing.begin() as connection:
-            self._lock(connection, scope)
+            self._lock(connection, parts_of(scope)[0])
             yield connection
 
     def _lock(self, connection: Connection, name: str) -> None:

@@ -19,6 +19,7 @@ from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord
 from adsbpc.model import PICO_RHO, Budget, Guarantee, Release, StoredPlan
 from adsbpc.model.formats import format_of
+from adsbpc.model.periods import parts_of
 
 # Of the bodies of campaigns and states; earlier versions wrote no number and the same otherwise.
 PLAN_FORMAT, STATE_FORMAT = 1, 1
@@ -223,12 +224,29 @@ def check_room(connection: Connection, opening: Opening) -> None:
                 f"scope {scope!r}: this ledger has a scope {twin!r}, which differs in capitals "
                 "only and has a budget of its own. Write it the same way"
             )
+        _check_renewal(connection, scope)
         return
     check_terms(record, opening.guarantee, opening.scope_limit)
     if campaign_record(connection, scope, opening.campaign) is not None:
         # Another process has started it meanwhile, in room of its own.
         return
     check_fits(opening, reserved_in(connection, scope), record.limit_pico_rho)
+
+
+def _check_renewal(connection: Connection, scope: str) -> None:
+    """Refuse a scope in which people would have another budget than the one that is promised to
+    them: periods of one kind follow one another, and nothing else measures the same people."""
+    base, period = parts_of(scope)
+    for name in connection.execute(select(entries.c.scope).distinct()).scalars():
+        other, theirs = parts_of(name)
+        kinds = [None if each is None else each.renewal for each in (period, theirs)]
+        if other.casefold() == base.casefold() and kinds[0] != kinds[1]:
+            renews = ["never renew" if kind is None else f"renew every {kind}" for kind in kinds]
+            raise TermsError(
+                f"scope {scope!r}: budgets would {renews[0]}, and in scope {name!r} of this ledger "
+                f"they {renews[1]}: people would have more than either promises. Keep "
+                "[campaign] renewal as it was, or measure other people under another scope"
+            )
 
 
 def returned_by(connection: Connection, scope: str, campaign: str) -> int | None:

@@ -1,5 +1,6 @@
 """The frozen vocabulary: campaign spec, slots, the integer grid."""
 
+from adsbpc.model.campaign_file import load_spec, spec_of
 from adsbpc.model.fit import Fit, ModelShare
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER, UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Adjacency, Budget, Charge, Guarantee, Promise
@@ -17,7 +18,7 @@ from adsbpc.model.release import (
 )
 from adsbpc.model.running_noise import RunningNoise
 from adsbpc.model.slots import SlotGrid, SlotRun
-from adsbpc.model.spec import CampaignSpec, load_spec, spec_of
+from adsbpc.model.spec import CampaignSpec
 
 __all__ = [
     "ALL_PUBLISHERS",

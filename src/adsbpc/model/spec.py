@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from adsbpc.errors import SpecError
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.clock_format import ClockFormat
 from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
@@ -35,12 +34,13 @@ from adsbpc.model.measure_spec import (
     check_metrics,
     shares_of,
 )
+from adsbpc.model.periods import OPEN, Period, Renewal, parts_of
 from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
 from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, starts_around
 from adsbpc.model.spend import SpendSection
-from adsbpc.model.toml import MisfitError, checked, read_toml
+from adsbpc.model.toml import MisfitError
 
 EngineName = Literal["duckdb", "spark"]
 # A sign that neither names nor numbers nor lines are made of.
@@ -67,6 +67,7 @@ class CampaignSection(Section):
     publishers: Annotated[tuple[Name, ...], Field(min_length=1)]
     metric: MetricName = "conversions"
     value_cap: ValueCap | None = None
+    renewal: Renewal | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -98,6 +99,26 @@ class CampaignSection(Section):
                 f"the campaign would last until after {_NO_DAY - _ONE_DAY}. Lower it",
                 "slots",
                 value=str(self.slots),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _renews_under_its_own_name(self) -> Self:
+        if self.renewal is None:
+            return self
+        period = Period.of(self.start, self.renewal)
+        if any(parts_of(name)[1] != period for name in (self.name, self.scope)):
+            raise MisfitError(
+                f'belongs to slots = "{OPEN}", a campaign without an end: set that, or remove it',
+                "renewal",
+                value=repr(self.renewal),
+            )
+        if self.slot == "1w":
+            raise MisfitError(
+                f'weeks lie across the ends of a {self.renewal}, and slots = "{OPEN}" needs slots '
+                "that do not: take days",
+                "slot",
+                value=repr(self.slot),
             )
         return self
 
@@ -425,18 +446,3 @@ class CampaignSpec(Section):
         if "database" in options:
             options["database"] = str(self.directory / str(options["database"]))
         return options
-
-
-def load_spec(path: Path) -> CampaignSpec:
-    """Read a campaign file, or raise SpecError with every problem on a line of its own."""
-    missing = SpecError(
-        "no such campaign file",
-        path=str(path),
-        to_do=f"Check the path, or write one with: adsbpc init {path}",
-    )
-    return spec_of(read_toml(path, missing), path.resolve().parent, str(path))
-
-
-def spec_of(content: Mapping[str, Any], directory: Path, where: str) -> CampaignSpec:
-    """What a campaign file says, once it is read, whatever it was written in."""
-    return checked(CampaignSpec, content, directory, where, "campaign file")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from adsbpc.model import ALL_PUBLISHERS, Answers, Measure, Measured, RunningNoise
 from adsbpc.model.cut import squared_error
 from adsbpc.model.layout import view_name
+from adsbpc.model.running_noise import Range
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
 from adsbpc.report.ratios import fieller
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Of a measure, after so many slots.
 NoiseOf = Callable[[str, Sequence[int]], RunningNoise]
 Span = tuple[int, int]
+# By how many dimensions a view keeps, then by its sums.
+Totals = list[list[float]]
 
 
 def cells_between(
@@ -36,32 +39,48 @@ def cells_between(
     """Of every view, the finest first, for the sum over these slots."""
     assert report.noise_of is not None
     noise = report.noise_of(measure.name, (first - 1, last))
-    own, added = noise.together((0, 1), (0, 1)), noise.added((0, 1))
     measured = report.of_measure(measure)
     totals = totals_without_cut(measured[last - 1])
-    before = totals_without_cut(measured[first - 2]) if first > 1 else None
-    found = []
-    for depth, sums in enumerate(totals):
-        values, errors = [], []
-        for place, value in enumerate(sums):
-            part = noise.part_of(depth, place)
-            base = value - (before[depth][place] if before else 0.0)
-            values.append(base + part * added.total)
-            errors.append(sqrt(squared_error(noise.of_sum(own, depth, place), part, added)))
-        found.append(
-            Answers(
-                tuple(each.name for each in measure.layout.dimensions[:depth]),
-                f"range {first}..{last}", tuple(values), hypot(*errors) / sqrt(len(errors)),
-                (first, last), added.missing, standard_errors=tuple(errors), added=added.total,
-            )
-        )  # fmt: skip
+    if first > 1:
+        totals = less(totals, totals_without_cut(measured[first - 2]))
+    found = range_answers(measure, noise, (0, 1), totals, f"range {first}..{last}")
     lens = lens or report.lens_of(measured)
     # What was cut is shared out as the newest release says.
     shared_by = measured[-1].model_copy(update={"slot": last})
     return tuple(lens.cells(shared_by, found, len(totals) - 1))
 
 
-def totals_without_cut(measured: Measured) -> list[list[float]]:
+def range_answers(
+    measure: Measure, noise: RunningNoise, places: Range, totals: Totals, query: str
+) -> list[Answers]:
+    """Of every view, for the range between two boundaries; `totals` are without what was cut."""
+    own, added = noise.together(places, places), noise.added(places)
+    first, last = noise.boundaries[places[0]] + 1, noise.boundaries[places[1]]
+    found = []
+    for depth, sums in enumerate(totals):
+        values, errors = [], []
+        for place, value in enumerate(sums):
+            part = noise.part_of(depth, place)
+            values.append(value + part * added.total)
+            errors.append(sqrt(squared_error(noise.of_sum(own, depth, place), part, added)))
+        found.append(
+            Answers(
+                tuple(each.name for each in measure.layout.dimensions[:depth]),
+                query, tuple(values), hypot(*errors) / sqrt(len(errors)),
+                (first, last), added.missing, standard_errors=tuple(errors), added=added.total,
+            )
+        )  # fmt: skip
+    return found
+
+
+def less(totals: Totals, before: Totals) -> Totals:
+    return [
+        [after - earlier for after, earlier in zip(*sums, strict=True)]
+        for sums in zip(totals, before, strict=True)
+    ]
+
+
+def totals_without_cut(measured: Measured) -> Totals:
     """Running totals without what was added because it was cut, by view."""
     return [
         [

@@ -9,6 +9,7 @@ from adsbpc.model import OTHER_PUBLISHER, Adjacency, Measure, Promise
 from adsbpc.model.attribution_spec import AttributionSection
 from adsbpc.model.durations import duration_text
 from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
+from adsbpc.model.periods import Period, parts_of
 from adsbpc.report.numbers import (
     about,
     amount,
@@ -151,11 +152,24 @@ def promise_in_words(promise: Promise) -> str:
         f"over everything that the campaign releases: (epsilon = {rounded_up(promise.epsilon)}, "
         f"delta = {promise.delta:g})."
     )
-    if promise.scope_rho == guarantee.rho:
-        return own
+    if promise.scope_rho != guarantee.rho:
+        own += (
+            f" All campaigns of scope {guarantee.scope!r} together: "
+            f"rho = {rounded_up(promise.scope_rho)}, epsilon = {rounded_up(promise.scope_epsilon)}."
+        )
+    return f"{own} {renewed(promise)}".rstrip()
+
+
+def renewed(promise: Promise) -> str:
+    """What is promised over several periods, where budgets renew; nothing where they do not."""
+    _, period = parts_of(promise.guarantee.scope)
+    if period is None:
+        return ""
+    kind, rho = period.renewal, promise.scope_rho
     return (
-        f"{own} All campaigns of scope {guarantee.scope!r} together: "
-        f"rho = {rounded_up(promise.scope_rho)}, epsilon = {rounded_up(promise.scope_epsilon)}."
+        f"Budgets renew: this holds for what is released of one {kind}, here {period.label}, and "
+        f"the next {kind} may cost everybody as much again. Over twelve of them together the "
+        f"promise is rho = {rounded_up(12 * rho)}."
     )
 
 
@@ -176,11 +190,31 @@ def scope(report: Report) -> str:
     promise = report.promise
     name = promise.guarantee.scope
     if promise.scope_rho == promise.guarantee.rho:
-        return f"The promise holds for everything that is released in scope {name}."
+        said = f"The promise holds for everything that is released in scope {name}."
+    else:
+        said = (
+            f"The promise is that of this campaign. Campaigns of scope {name} add up: all of them "
+            f"together may spend rho = {rounded_up(promise.scope_rho, 4)}, which is epsilon = "
+            f"{rounded_up(promise.scope_epsilon, 4)}."
+        )
+    return f"{said} {periods_shown(report)}".rstrip()
+
+
+def periods_shown(report: Report) -> str:
+    """What a report of several periods promises altogether."""
+    _, newest = parts_of(report.promise.guarantee.scope)
+    if newest is None:
+        return ""
+    first = Period.of(report.spec.campaign.start, newest.renewal)
+    count = 1
+    while first != newest:
+        first, count = first.next, count + 1
+    if count == 1:
+        return renewed(report.promise)
     return (
-        f"The promise is that of this campaign. Campaigns of scope {name} add up: all of them "
-        f"together may spend rho = {rounded_up(promise.scope_rho, 4)}, which is epsilon = "
-        f"{rounded_up(promise.scope_epsilon, 4)}."
+        f"Budgets renew every {newest.renewal}. This report has {count} of them, each of which "
+        f"may have cost everybody rho = {rounded_up(report.promise.scope_rho, 4)}: together "
+        f"rho = {rounded_up(count * report.promise.scope_rho, 4)}."
     )
 
 
