@@ -57,13 +57,14 @@ def erase_books(spec: CampaignSpec) -> None:
     Campaign(spec).close()
     ledger.erase_books(spec.campaign.scope, spec.campaign.name)
     ReleaseFolder(spec, ledger).mark()
+    steps = ledger.steps(spec.campaign.scope, spec.campaign.name)
     for folder in BookFolder.all_of(spec):
-        folder.erase()
+        folder.erase(steps)
     ledger.seal()
 
 
 def has_books(spec: CampaignSpec) -> bool:
-    return any(any(each.folder.glob("slot=*")) for each in BookFolder.all_of(spec))
+    return any(each.holds_any() for each in BookFolder.all_of(spec))
 
 
 def _ledger(spec: CampaignSpec) -> Ledger:

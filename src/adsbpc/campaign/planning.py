@@ -15,6 +15,7 @@ from adsbpc.mechanisms import (
 from adsbpc.model import CampaignSpec, Release
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
+from adsbpc.storage import Place, contents_of, folder_at
 
 
 def plan_anew(spec: CampaignSpec) -> Measures:
@@ -36,9 +37,10 @@ def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
     name = privacy_of(spec).personal_budget.previous
     if name is None or privacy_of(spec).mechanism != "personal-budget":
         return ()
-    folder = spec.directory / name
+    folder = folder_at(name, spec.directory, "[privacy.personal_budget] previous")
     try:
-        texts = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.json"))]
+        files: list[Place] = sorted(folder.glob("*.json"), key=str)
+        texts = [content.decode() for content in contents_of(files)]
         found = tuple(Release.from_text(text) for text in texts)
     except (OSError, ValueError) as error:
         raise SpecError(
