@@ -6,7 +6,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -21,20 +21,24 @@ Start = Callable[..., Any]
 
 
 class S3Server:
-    """`late` while what is written appears in no list, `failing` while one request in ten does,
-    after it was carried out or before, in turn. `denied` are methods that nobody may use."""
+    """`late` while what is written appears in no list; `failing` while one request in ten does,
+    after it was carried out or before, in turn; `overwriting` while conditions of writes are
+    ignored. `denied` are methods that nobody may use, and `sent` is how many bytes were read."""
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").disabled = True
-        self.late, self.failing = False, False
-        self.denied: set[str] = set()
         self.requests: Counter[str] = Counter()
-        self.failed = 0
+        self.behave()
         self._hidden: set[str] = set()
-        self._lock = Lock()
+        self._lock, self._writes = Lock(), Lock()
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def behave(self) -> None:
+        self.late = self.failing = self.overwriting = False
+        self.denied: set[str] = set()
+        self.failed = self.sent = 0
 
     def variables(self) -> dict[str, str]:
         return {
@@ -70,11 +74,17 @@ class S3Server:
         if self.failing and number % 10 == 0:
             self.failed += 1
             if number % 20 == 0:
-                list(self._app(environ, lambda *_: None))
+                with self._writes:
+                    list(self._app(environ, lambda *_: None))
             return _refused(start, "503 Service Unavailable", "SlowDown")
+        if self.overwriting:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
         if method == "GET" and "list-type" in parse_qs(environ["QUERY_STRING"]):
             return self._listed(environ, start)
-        found: Iterable[bytes] = self._app(environ, start)
+        # Of two writes with a condition one comes first, as a real store sees to.
+        with self._writes if method == "PUT" else nullcontext():
+            found = [bytes(each) for each in self._app(environ, start)]
+        self.sent += sum(map(len, found)) if method == "GET" else 0
         return found
 
     def _listed(self, environ: dict[str, Any], start: Start) -> list[bytes]:

@@ -116,13 +116,9 @@ class BookFolder:
             else:
                 note.create(b"")
 
-    def holds(self, user: str, engine: Engine) -> bool:
+    def holds(self, user: str, engine: Engine, steps: Sequence[dict[str, Any]]) -> bool:
         """Whether somebody is in the books, of any slot and of any attempt."""
-        try:
-            files = list(self.folder.glob(f"slot=*/attempt=*/{NAMES}"))
-        except OSError as error:
-            raise _unreadable(self.folder, error) from None
-        for file in files:
+        for file in self._found(NAMES, steps):
             # An attempt that never counted may go meanwhile.
             with suppress(SourceError), engine.scratch():
                 names = engine.read_files("names", "parquet", [str(file)], None, ["user_id"])
@@ -132,11 +128,27 @@ class BookFolder:
                     return True
         return False
 
-    def holds_any(self) -> bool:
+    def is_empty(self, steps: Sequence[dict[str, Any]]) -> bool:
+        if isinstance(self.folder, Path):
+            return not any(self.folder.glob("slot=*"))
+        return not any(self._found(file, steps) for file in FILES)
+
+    def _found(self, name: str, steps: Sequence[dict[str, Any]]) -> list[Place]:
+        """Files of a name, of all attempts; also those that a store does not list yet, if the
+        ledger names them."""
         try:
-            return any(self.folder.glob("slot=*"))
+            found: list[Place] = list(self.folder.glob(f"slot=*/attempt=*/{name}"))
+            if isinstance(self.folder, RemotePath):
+                known = {self._committed(slot, step) / name for slot, step in self._named(steps)}
+                found += [file for file in known - {*found} if file.exists()]
         except OSError as error:
             raise _unreadable(self.folder, error) from None
+        return found
+
+    def _named(self, steps: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+        """Slots for which the ledger names books."""
+        numbered = enumerate(steps, start=1)
+        return [(slot, step) for slot, step in numbered if "books" in step_of(step, self._measure)]
 
     def erase(self, steps: Sequence[dict[str, Any]]) -> None:
         """Delete all books. That the campaign was released is still known."""
@@ -146,15 +158,14 @@ class BookFolder:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(folder)
             return
-        # Also those that a store does not list yet.
-        files: set[Place] = set()
-        for slot, step in enumerate(steps, start=1):
-            if "books" in step_of(step, self._measure):
-                files |= {self._committed(slot, step) / file for file in FILES}
         try:
-            files |= {file for file in self.folder.stamps() if file.name != _RELEASED}
-            for file in files:
-                file.unlink(missing_ok=True)
+            for file in self.folder.stamps():
+                if file.name != _RELEASED:
+                    file.unlink(missing_ok=True)
+            # And those that the store does not list yet.
+            for slot, step in self._named(steps):
+                for name in FILES:
+                    (self._committed(slot, step) / name).unlink(missing_ok=True)
         except OSError as error:
             raise LedgerError(
                 f"{self.folder}: cannot be erased ({error.strerror}). Give the right to delete, "

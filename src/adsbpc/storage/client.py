@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from adsbpc.errors import SpecError
+from adsbpc.errors import AdsbpcError, SpecError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 # Places that are no object store: databases, and files under another name.
@@ -32,6 +32,7 @@ _PACKAGES = {
 # Clients of clouds say so much by the name of a class alone.
 _NO_CREDENTIALS = ("NoCredentials", "PartialCredentials", "DefaultCredentialsError", "ProfileNot")
 _UNREACHABLE = ("EndpointConnection", "ConnectTimeout", "ClientConnector", "NameResolution")
+_NO_BUCKET = re.compile(r"(bucket|container) (does not exist|was not found)", re.IGNORECASE)
 _SECRETS = re.compile(
     r"((?:x-amz-[a-z-]+|sig|se|signature|token|secret|password|[a-z_]*key(?:_id)?)\s*[=:]\s*)"
     r"[^\s&'\",]+",
@@ -104,8 +105,10 @@ def explained(url: str) -> Iterator[None]:
     """Errors of any client as those of files, with a text that holds no secret."""
     try:
         yield
+    except AdsbpcError:
+        raise
     except FileNotFoundError as error:
-        told = "no such bucket" if "bucket" in str(error).lower() else "no such file"
+        told = "no such bucket" if _NO_BUCKET.search(str(error)) else "no such file"
         raise FileNotFoundError(errno.ENOENT, told, url) from None
     except FileExistsError:
         raise FileExistsError(errno.EEXIST, "is there already", url) from None

@@ -27,8 +27,23 @@ def files_at(url: str) -> list[str]:
     start = f"{protocol_of(url)}://"
     files = sorted(f"{start}{name}" for name, info in found.items() if info["type"] == "file")
     if not files:
-        raise SourceError(url, "no file", expected, "Check [events] in the campaign file.")
+        found_instead = "no file" if _has_bucket(url) else "no such bucket"
+        raise SourceError(url, found_instead, expected, "Check [events] in the campaign file.")
     return files
+
+
+def _has_bucket(url: str) -> bool:
+    protocol, _, path = url.partition("://")
+    bucket = f"{protocol}://{path.partition('/')[0]}"
+    try:
+        with explained(bucket):
+            client_of(bucket).info(bucket)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # Whoever may not ask for the bucket may still list it.
+        return True
+    return True
 
 
 def partition_base(files: list[str]) -> str | None:
