@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from adsbpc.storage import RemotePath
-from adsbpc.storage.client import client_of
 from tests.campaign import victims
 from tests.campaign.book_files import FILES, Rows, steps
 from tests.campaign.files import FIXED, edit, write_campaign
@@ -95,15 +94,23 @@ class StoreOnlooker(Onlooker):
         return found[-1:]
 
 
-def in_store(variables: dict[str, str], store: str, target: Any, *arguments: Any) -> None:
-    """What a process of its own does that has the store's credentials. What it would leave is also
-    what is in the store."""
+def in_store(variables: dict[str, str], target: Any, *arguments: Any) -> None:
+    """What a process of its own does that has the store's credentials. What it would leave depends
+    on how often it has written to the store, too."""
     os.environ.update(variables)
+    written: list[str] = []
+    for name in ("create", "upload", "unlink"):
+        _note(name, written)
     on_the_disk = victims._on_the_disk
-
-    def on_disk_and_in_store(directory: Path) -> str:
-        found = client_of(store).find(store, detail=True)
-        return on_the_disk(directory) + str(sorted((k, v["ETag"]) for k, v in found.items()))
-
-    victims._on_the_disk = on_disk_and_in_store
+    victims._on_the_disk = lambda directory: f"{on_the_disk(directory)} {len(written)}"
     target(*arguments)
+
+
+def _note(name: str, written: list[str]) -> None:
+    act = getattr(RemotePath, name)
+
+    def noted(self: RemotePath, *arguments: Any, **others: Any) -> None:
+        act(self, *arguments, **others)
+        written.append(name)
+
+    setattr(RemotePath, name, noted)

@@ -70,13 +70,13 @@ class S3Server:
             if method in ("PUT", "POST") and self.late:
                 self._hidden.add(path.split("/", 2)[-1])
         if method in self.denied:
-            return _refused(start, "403 Forbidden", "AccessDenied")
+            return _refused(method, start, "403 Forbidden", "AccessDenied")
         if self.failing and number % 10 == 0:
             self.failed += 1
             if number % 20 == 0:
                 with self._writes:
                     list(self._app(environ, lambda *_: None))
-            return _refused(start, "503 Service Unavailable", "SlowDown")
+            return _refused(method, start, "503 Service Unavailable", "SlowDown")
         if self.overwriting:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if method == "GET" and "list-type" in parse_qs(environ["QUERY_STRING"]):
@@ -99,7 +99,8 @@ class S3Server:
         return [body]
 
 
-def _refused(start: Start, status: str, code: str) -> list[bytes]:
+def _refused(method: str, start: Start, status: str, code: str) -> list[bytes]:
     body = f"<Error><Code>{code}</Code><Message>{status}</Message></Error>".encode()
+    body = b"" if method == "HEAD" else body
     start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
     return [body]

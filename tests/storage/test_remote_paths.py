@@ -136,7 +136,9 @@ def test_a_password_in_a_url_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_a_store(tmp_path: Path) -> None:
     assert all(map(is_remote, ("s3://b/x", "gs://b/x", "memory://x", "abfss://c@a/x")))
-    assert not any(map(is_remote, ("postgresql://h/d", "data/x", "file:///x", "C:/x", "delta:x")))
+    assert not any(
+        map(is_remote, ("postgresql://h/d", "data/x", "file:///x", "https://h/x", "C:/x"))
+    )
     assert place_at(None, tmp_path, "key") == tmp_path
     assert folder_at("sub", tmp_path, "key") == tmp_path / "sub"
     with pytest.raises(SpecError, match="no such folder"):

@@ -17,8 +17,8 @@ from typing import Any
 from adsbpc.errors import AdsbpcError, SpecError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
-# Places that are no object store: databases, and files under another name.
-_NOT_STORES = {"postgresql", "postgres", "sqlite", "file", "jdbc"}
+# What is no object store: databases, files under another name, what DuckDB reads itself.
+_NOT_STORES = {"postgresql", "postgres", "sqlite", "file", "jdbc", "http", "https", "hf"}
 # What brings the client, where it is not fsspec itself.
 _PACKAGES = {
     "s3": "adsbpc[s3]",
@@ -53,7 +53,7 @@ def protocol_of(url: str) -> str:
 
 def check_url(url: str, key: str) -> None:
     """Refuse credentials in a URL, which would stand in messages, the ledger and releases."""
-    found = _URL.match(url)
+    found = _URL.match(url) if is_remote(url) else None
     if found is not None and ":" in found[2].rpartition("@")[0]:
         raise SpecError(
             "holds a password, which would be shown to whoever reads messages",

@@ -5,6 +5,7 @@ A local folder is made durable by fsync. A store is durable when it answers, and
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Sequence
@@ -64,11 +65,14 @@ def seal_file(place: Place) -> list[Any]:
             os.fsync(content.fileno())
             return [os.fstat(content.fileno()).st_size, hash_of(content)]
     stamp = place.stamp()
-    found = place.hashes.get(place.url)
-    if found is None:
+    if place.url in place.uploaded:
+        size, digest = place.uploaded[place.url]
+        if size != stamp.size:
+            raise OSError(errno.EIO, f"has {stamp.size} of {size} bytes", place.url)
+    else:
         with place.open() as content:
-            found = hash_of(content)
-    return [stamp.size, found] if stamp.version is None else [stamp.size, found, stamp.version]
+            digest = hash_of(content)
+    return [stamp.size, digest] if stamp.version is None else [stamp.size, digest, stamp.version]
 
 
 def hash_of(content: Any) -> str:

@@ -34,13 +34,14 @@ class Stamp:
 
 @dataclass(frozen=True)
 class RemotePath:
-    """`hashes` are SHA-256 by URL of what was uploaded through this path and those below it."""
+    """`uploaded` are size and SHA-256, by URL, of what was written through this path and those
+    below it."""
 
     url: str
-    hashes: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    uploaded: dict[str, tuple[int, str]] = field(default_factory=dict, compare=False, repr=False)
 
     def __truediv__(self, name: str) -> RemotePath:
-        return RemotePath(f"{self.url.rstrip('/')}/{name}", self.hashes)
+        return RemotePath(f"{self.url.rstrip('/')}/{name}", self.uploaded)
 
     def __str__(self) -> str:
         return self.url
@@ -58,7 +59,7 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        return RemotePath(self.url.rpartition("/")[0], self.hashes)
+        return RemotePath(self.url.rpartition("/")[0], self.uploaded)
 
     def stamp(self) -> Stamp:
         """FileNotFoundError if there is no such file."""
@@ -118,7 +119,8 @@ class RemotePath:
     def upload(self, file: Path) -> None:
         """Write a file under a name that nobody else has, and remember its hash."""
         with file.open("rb") as content:
-            self.hashes[self.url] = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+            self.uploaded[self.url] = content.tell(), digest
         with explained(self.url):
             client_of(self.url).put_file(str(file), self.url)
 
