@@ -46,7 +46,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "mechanisms/interface.py", "mechanisms/measures.py", "mechanisms/people_once.py",
     ),
     "charged, drawn and published once": (
-        "durable.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
+        "durable.py", "storage/*.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
         "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
         "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py",

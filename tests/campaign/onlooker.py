@@ -24,12 +24,12 @@ class Onlooker:
     def look(self) -> int:
         """Check what a killed process left behind; how many slots are committed."""
         if not self.ledger.exists() or self.ledger.campaign("acme", "spring") is None:
-            assert published(self.directory) == {}
+            assert self.published() == {}
             return 0
         committed = self.ledger.releases("acme", "spring")
         assert committed[: len(self.seen)] == self.seen, "a committed release changed"
         self.seen = committed
-        files = published(self.directory)
+        files = self.published()
         for slot, text in files.items():
             assert committed[slot - 1] == text, "something published is not in the ledger"
         for mark in self.marks() if files else []:
@@ -50,6 +50,9 @@ class Onlooker:
         assert seen.campaign_spent == seen.scope_spent == charged, "charged twice, or lost"
         return len(committed)
 
+    def published(self) -> dict[int, str]:
+        return published(self.directory)
+
     def marks(self) -> list[dict[str, Any]]:
         """What stands in the folder, and in the witness if there is one."""
         witness = self.campaign.spec.ledger.witness
@@ -64,7 +67,6 @@ class Onlooker:
             self.campaign.release(slot)
         assert self.look() >= through
         assert self.seen[: len(before)] == before
-        assert [published(self.directory)[slot] for slot in range(1, through + 1)] == self.seen[
-            :through
-        ]
+        files = self.published()
+        assert [files[slot] for slot in range(1, through + 1)] == self.seen[:through]
         assert self.campaign.verify().problem is None

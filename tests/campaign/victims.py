@@ -17,10 +17,11 @@ from typing import Any
 import adsbpc
 from adsbpc import Campaign
 from adsbpc.engines.duckdb_engine import DuckDBEngine
+from adsbpc.storage import Place
 
 _PACKAGE = Path(adsbpc.__file__).parent
 # The files through which a release goes: what it reads, what it commits, what it publishes.
-WATCHED = tuple(str(_PACKAGE / room) for room in ("campaign", "ledger", "durable.py"))
+WATCHED = tuple(str(_PACKAGE / room) for room in ("campaign", "ledger", "storage", "durable.py"))
 
 Point = tuple[str, int]
 
@@ -139,7 +140,7 @@ def die_after_writing(file: Path, slot: int, name: str) -> None:
     """Release a slot and be killed when one of its books has been written."""
     write = DuckDBEngine.write_parquet
 
-    def write_and_die(self: DuckDBEngine, what: str, sql: str, path: Path) -> None:
+    def write_and_die(self: DuckDBEngine, what: str, sql: str, path: Place) -> None:
         write(self, what, sql, path)
         if path.name == name:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from adsbpc.audit import ledger_claims, multiplier_claims, noise_claims
 from adsbpc.audit.answer_claims import answers
@@ -18,6 +17,7 @@ from adsbpc.audit.promised_plan import PromisedPlan, fit_of, plans_of
 from adsbpc.audit.record import Record, read_record
 from adsbpc.engines import open_engine
 from adsbpc.ledger import Ledger
+from adsbpc.storage import Place
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Subject:
     ledger: Ledger
     scope: str
     campaign: str
-    published: Path
-    books: Callable[[str], Path]
+    published: Place
+    books: Callable[[str], Place]
 
 
 def audit(
@@ -62,7 +62,7 @@ def _of_measure(
     record: Record,
     measure: str,
     plan: PromisedPlan,
-    books: Path,
+    books: Place,
     engine_options: Mapping[str, str | int | bool] | None,
     told: Told,
 ) -> list[Claim]:
@@ -99,7 +99,7 @@ def _released(record: Record, plan: PromisedPlan) -> list[Claim]:
 def _personal_budgets(
     record: Record,
     plan: PromisedPlan,
-    folder: Path,
+    folder: Place,
     engine_options: Mapping[str, str | int | bool] | None,
     told: Told,
 ) -> list[Claim]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from adsbpc.audit.book_files import BookFiles
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, claims, listed, require
@@ -17,6 +16,7 @@ from adsbpc.audit.slot_sums import SlotAudit, counted_once, in_two_arms
 from adsbpc.audit.stretch_costs import StretchCosts
 from adsbpc.audit.stretches import ReleasedRow, Stretch, released_rows, stretches_of
 from adsbpc.engines import Engine
+from adsbpc.storage import Place
 
 # Called with how many steps are done, and how many there are as far as is known.
 Told = Callable[[int, int], None]
@@ -45,7 +45,7 @@ class BookAudit:
     who were new on each slot, once the slots were gone through."""
 
     def __init__(
-        self, record: Record, plan: PromisedPlan, folder: Path, engine: Engine, told: Told
+        self, record: Record, plan: PromisedPlan, folder: Place, engine: Engine, told: Told
     ) -> None:
         self.newcomers: list[int] | None = None
         self._record, self._plan, self._engine = record, plan, engine

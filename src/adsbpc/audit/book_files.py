@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import file_digest
-from pathlib import Path
 from typing import Any
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
 from adsbpc.audit.record import Record
 from adsbpc.engines import ColumnKind, Engine, Relation
 from adsbpc.errors import SourceError
+from adsbpc.storage import Place
 
 NAMES, CELLS, CUT, REST, USERS = (
     "names.parquet", "cells.parquet", "cut.parquet", "rest.parquet", "users.parquet",
@@ -54,7 +54,7 @@ class BookFiles:
     """The folders of the released slots that count. Accounts are those of the newest: later ones
     replace them."""
 
-    def __init__(self, record: Record, folder: Path, engine: Engine) -> None:
+    def __init__(self, record: Record, folder: Place, engine: Engine) -> None:
         self._record, self._folder, self._engine = record, folder, engine
 
     @cached_property
@@ -74,7 +74,7 @@ class BookFiles:
     def _is_old(self, slot: int) -> bool:
         return bool(self._books[slot - 1].get("format", 1) == 1)
 
-    def path(self, slot: int, file: str) -> Path:
+    def path(self, slot: int, file: str) -> Place:
         attempt = str(self._books[slot - 1]["attempt"])
         require(bool(_ATTEMPT.fullmatch(attempt)), f"the books of slot {slot} are {attempt!r}")
         return self._folder / f"slot={slot:04d}" / attempt / file
@@ -96,8 +96,8 @@ class BookFiles:
                     path = self.path(slot, file)
                     with path.open("rb") as content:
                         found = file_digest(content, "sha256").hexdigest()
+                        size += content.tell()
                     require(found == books["files"][file][1], f"{path} is not what was written")
-                    size += path.stat().st_size
                     count += 1
                 told()
             return f"{count:,} files, {size:,} bytes"

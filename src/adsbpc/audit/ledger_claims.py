@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from pathlib import Path
 
-from adsbpc.audit.claims import Claim, claim, listed, require
+from adsbpc.audit.claims import Claim, claim, listed, require, result_or_claim
 from adsbpc.audit.promised_plan import (
     FIT,
     HISTOGRAM,
@@ -17,6 +16,7 @@ from adsbpc.audit.promised_plan import (
     PromisedPlan,
 )
 from adsbpc.audit.record import Record
+from adsbpc.storage import Place
 
 # The largest entry of a strategy; more would not fit the books' integers.
 _LARGEST_ENTRY = 2**12
@@ -178,8 +178,14 @@ def releases(record: Record, plan: PromisedPlan) -> Claim:
     return claim("releases", checked, check)
 
 
-def published(record: Record, folder: Path) -> Claim:
-    files = sorted(file for file in folder.glob("*.json") if file.stem.isdecimal())
+def published(record: Record, folder: Place) -> Claim:
+    def of_slots() -> list[Place]:
+        found: list[Place] = [file for file in folder.glob("*.json") if file.stem.isdecimal()]
+        return sorted(found, key=str)
+
+    files = result_or_claim("published files", "files against the ledger", of_slots)
+    if isinstance(files, Claim):
+        return files
 
     def check() -> str:
         found = {int(file.stem) for file in files}

@@ -13,12 +13,11 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, TypeGuard
 from uuid import uuid4
 
-from adsbpc.campaign.release_folder import folder_name
+from adsbpc.campaign.release_folder import folder_name, home_of
 from adsbpc.contributions import Books
 from adsbpc.contributions.account_books import FILES, NAMES, USERS
 from adsbpc.durable import sync_folder, write_durably
@@ -27,6 +26,7 @@ from adsbpc.errors import EngineError, LedgerError, SourceError
 from adsbpc.mechanisms import step_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
+from adsbpc.storage import Place, RemotePath, Stamp, hash_of, remove_tree, seal_file
 
 FOLDER = "adsbpc-books"
 # A file that says that the first slot counts, whatever becomes of ledger and releases.
@@ -50,13 +50,13 @@ class BookFolder:
 
     def __init__(self, spec: CampaignSpec, measure: str) -> None:
         campaign = spec.campaign
-        self.folder = (
-            spec.directory / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
+        self.folder: Place = (
+            home_of(spec) / FOLDER / folder_name(campaign.scope) / folder_name(campaign.name)
         )
         # Folders above the books of a slot, up to the campaign file's.
         self._measure, self._levels = measure, 5
         if len(spec.measures) > 1:
-            self.folder /= f"measure={folder_name(measure)}"
+            self.folder = self.folder / f"measure={folder_name(measure)}"
             self._levels += 1
 
     @classmethod
@@ -71,7 +71,7 @@ class BookFolder:
         try:
             yield books
         except BaseException as error:
-            shutil.rmtree(books.new, ignore_errors=True)
+            remove_tree(books.new)
             if _is_refused_by_the_disk(error):
                 raise _not_written(books.new, error.cause) from error
             raise
@@ -82,15 +82,8 @@ class BookFolder:
         if problem is not None:
             raise LedgerError(problem)
         new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
-        if any(sign in str(new.absolute()) for sign in _SIGNS):
-            raise LedgerError(
-                f"{new}: has one of {' '.join(_SIGNS)} in its path, which engines take for a "
-                "pattern. Rename the folder of the campaign file"
-            )
-        try:
-            new.mkdir(parents=True, mode=0o700)
-        except OSError as error:
-            raise _not_written(new, error.strerror) from None
+        if isinstance(new, Path):
+            _make(new)
         own = [step_of(step, self._measure) for step in steps]
         renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
         old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
@@ -99,8 +92,12 @@ class BookFolder:
     def check_new(self) -> None:
         """Refuse a campaign that the ledger does not know, and that has books all the same: it was
         released before. A first slot's may be left over from a run that was killed."""
-        later = [folder for folder in self.folder.glob("slot=*") if folder != self._slot(1)]
-        if later or (self.folder / _RELEASED).exists():
+        try:
+            later = [folder for folder in self.folder.glob("slot=*") if folder != self._slot(1)]
+            known = bool(later) or (self.folder / _RELEASED).exists()
+        except OSError as error:
+            raise _unreadable(self.folder, error) from None
+        if known:
             raise LedgerError(
                 f"{self.folder}: has books of a campaign of this name, which was released before, "
                 "and the ledger does not know it. Restore the ledger; a campaign that is really "
@@ -110,13 +107,18 @@ class BookFolder:
     def remember(self) -> None:
         """Note beside the books of the first slot that it was released. A disk that does not take
         it stops nobody: the release is committed, and the books of slot 2 will say the same."""
-        if self._slot(1).is_dir() and not (self.folder / _RELEASED).exists():
-            with suppress(OSError):
-                write_durably(self.folder / _RELEASED, b"", mode=0o600)
+        note = self.folder / _RELEASED
+        with suppress(OSError):
+            if note.exists():
+                return
+            if isinstance(note, Path):
+                write_durably(note, b"", mode=0o600)
+            else:
+                note.create(b"")
 
-    def holds(self, user: str, engine: Engine) -> bool:
+    def holds(self, user: str, engine: Engine, steps: Sequence[dict[str, Any]]) -> bool:
         """Whether somebody is in the books, of any slot and of any attempt."""
-        for file in self.folder.glob(f"slot=*/attempt=*/{NAMES}"):
+        for file in self._found(NAMES, steps):
             # An attempt that never counted may go meanwhile.
             with suppress(SourceError), engine.scratch():
                 names = engine.read_files("names", "parquet", [str(file)], None, ["user_id"])
@@ -126,24 +128,58 @@ class BookFolder:
                     return True
         return False
 
-    def erase(self) -> None:
-        """Delete all books. That the campaign was released is still known."""
-        for folder in sorted(self.folder.glob("slot=*")):
-            # Another process may do the same.
-            with suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+    def is_empty(self, steps: Sequence[dict[str, Any]]) -> bool:
+        if isinstance(self.folder, Path):
+            return not any(self.folder.glob("slot=*"))
+        return not any(self._found(file, steps) for file in FILES)
 
-    def seal(self, new: Path) -> dict[str, Any]:
-        """Bring new books onto the disk; returns what the ledger keeps of them."""
-        files = {}
+    def _found(self, name: str, steps: Sequence[dict[str, Any]]) -> list[Place]:
+        """Files of a name, of all attempts; also those that a store does not list yet, if the
+        ledger names them."""
         try:
-            for file in FILES:
-                with (new / file).open("rb") as content:
-                    os.fsync(content.fileno())
-                    files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
-            # The folder itself and those above it that may be new, up to the campaign file's.
-            for folder in (new, *new.parents[: self._levels]):
-                sync_folder(folder)
+            found: list[Place] = list(self.folder.glob(f"slot=*/attempt=*/{name}"))
+            if isinstance(self.folder, RemotePath):
+                known = {self._committed(slot, step) / name for slot, step in self._named(steps)}
+                found += [file for file in known - {*found} if file.exists()]
+        except OSError as error:
+            raise _unreadable(self.folder, error) from None
+        return found
+
+    def _named(self, steps: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+        """Slots for which the ledger names books."""
+        numbered = enumerate(steps, start=1)
+        return [(slot, step) for slot, step in numbered if "books" in step_of(step, self._measure)]
+
+    def erase(self, steps: Sequence[dict[str, Any]]) -> None:
+        """Delete all books. That the campaign was released is still known."""
+        if isinstance(self.folder, Path):
+            for folder in sorted(self.folder.glob("slot=*")):
+                # Another process may do the same.
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(folder)
+            return
+        try:
+            for file in self.folder.stamps():
+                if file.name != _RELEASED:
+                    file.unlink(missing_ok=True)
+            # And those that the store does not list yet.
+            for slot, step in self._named(steps):
+                for name in FILES:
+                    (self._committed(slot, step) / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise LedgerError(
+                f"{self.folder}: cannot be erased ({error.strerror}). Give the right to delete, "
+                "and run the same command again"
+            ) from None
+
+    def seal(self, new: Place) -> dict[str, Any]:
+        """Bring new books onto the disk; returns what the ledger keeps of them."""
+        try:
+            files = {file: seal_file(new / file) for file in FILES}
+            if isinstance(new, Path):
+                # The folder itself and those above it that may be new, up to the campaign file's.
+                for folder in (new, *new.parents[: self._levels]):
+                    sync_folder(folder)
         except OSError as error:
             raise LedgerError(
                 f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
@@ -153,16 +189,34 @@ class BookFolder:
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
+        if isinstance(self.folder, RemotePath):
+            self._sweep_store(steps[:-_KEPT_SLOTS], self.folder)
+            return
         for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1):
             committed = self._committed(slot, step)
             with suppress(OSError):
                 (committed / USERS).unlink(missing_ok=True)
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
-                    shutil.rmtree(other, ignore_errors=True)
+                    remove_tree(other)
 
-    def problem(self, steps: Sequence[dict[str, Any]]) -> str | None:
-        """What of the books is not what the ledger says, if anything."""
+    def _sweep_store(self, steps: Sequence[dict[str, Any]], folder: RemotePath) -> None:
+        """The same, from one list: what a store does not list yet is swept by a later slot."""
+        old = {str(self._slot(slot)): self._committed(slot, s) for slot, s in enumerate(steps, 1)}
+        with suppress(OSError):
+            for file in folder.stamps() if old else ():
+                attempt = file.parent
+                committed = old.get(str(attempt.parent))
+                if committed is not None and (attempt != committed or file.name == USERS):
+                    file.unlink(missing_ok=True)
+
+    def problem(self, steps: Sequence[dict[str, Any]], whole: bool = False) -> str | None:
+        """What of the books is not what the ledger says, if anything. Files of a store are only
+        read if they are looked at `whole`, or are not of the size and version of then."""
+        try:
+            listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
+        except OSError as error:
+            return str(_unreadable(self.folder, error))
         for slot, step in enumerate(steps, start=1):
             books = step_of(step, self._measure).get("books")
             if books is None:
@@ -171,15 +225,23 @@ class BookFolder:
             for file in books["files"]:
                 if file == USERS and slot < len(steps):
                     continue
+                path, sealed = folder / file, books["files"][file]
                 try:
-                    with (folder / file).open("rb") as content:
-                        if _hash(content) != books["files"][file][1]:
-                            return f"{folder / file}: is not what was written. {_LOST}"
+                    if not whole and isinstance(path, RemotePath):
+                        size, _, *version = sealed
+                        known = Stamp(size, *version)
+                        if known == listed.get(path) or known == path.stamp():
+                            continue
+                    with path.open("rb") as content:
+                        if hash_of(content) != sealed[1]:
+                            return f"{path}: is not what was written. {_LOST}"
                 except OSError as error:
-                    return f"{folder / file}: cannot be read ({error.strerror}). {_LOST}"
+                    if isinstance(path, RemotePath) and not isinstance(error, FileNotFoundError):
+                        return str(_unreadable(path, error))
+                    return f"{path}: cannot be read ({error.strerror}). {_LOST}"
         return None
 
-    def _committed(self, slot: int, step: dict[str, Any]) -> Path:
+    def _committed(self, slot: int, step: dict[str, Any]) -> Place:
         try:
             books = step_of(step, self._measure)["books"]
             format_of(books, _FORMAT)
@@ -191,7 +253,7 @@ class BookFolder:
                 f"slot {slot}: the ledger names no books for it. Run adsbpc status --verify"
             ) from None
 
-    def _slot(self, slot: int) -> Path:
+    def _slot(self, slot: int) -> Place:
         return self.folder / f"slot={slot:04d}"
 
 
@@ -201,21 +263,37 @@ _LOST = (
 )
 
 
+def _make(new: Path) -> None:
+    if any(sign in str(new.absolute()) for sign in _SIGNS):
+        raise LedgerError(
+            f"{new}: has one of {' '.join(_SIGNS)} in its path, which engines take for a "
+            "pattern. Rename the folder of the campaign file"
+        )
+    try:
+        new.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise _not_written(new, error.strerror) from None
+
+
 def _is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
     return (
         isinstance(error, EngineError)
         and error.step in _WRITES
-        and any(sign in error.cause for sign in _REFUSALS)
+        and any(sign in error.cause for sign in (*_REFUSALS, "cannot be written"))
     )
 
 
-def _not_written(new: Path, cause: str | None) -> LedgerError:
+def _not_written(new: Place, cause: str | None) -> LedgerError:
+    first = "Free space or give rights"
+    if isinstance(new, RemotePath):
+        first = "Check the bucket, the credentials and the rights, with adsbpc doctor"
     return LedgerError(
-        f"{new}: cannot be written ({cause}). Free space or give rights, and run the same command "
-        "again"
+        f"{new}: cannot be written ({cause}). {first}, and run the same command again"
     )
 
 
-def _hash(content: Any) -> str:
-    content.seek(0)
-    return file_digest(content, "sha256").hexdigest()
+def _unreadable(folder: Place, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{folder}: cannot be read ({error.strerror}). Check the bucket, the credentials and the "
+        "rights, with adsbpc doctor, and run the same command again"
+    )

@@ -30,6 +30,7 @@ from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_microseconds
 from adsbpc.model.toml import place
 from adsbpc.report.tabular import Tabular
+from adsbpc.storage import folder_at
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
 if TYPE_CHECKING:
@@ -211,9 +212,11 @@ class Campaign:
         lost: nothing is drawn. They are taken from a folder, the campaign's own if left out."""
         from adsbpc.campaign.restore import restore
 
-        ledger = self._ledger
+        ledger, folder = self._ledger, None
+        if releases is not None:
+            folder = folder_at(str(releases), Path(), "releases")
         with self._with_events() as spec, self._engine(ledger) as engine:
-            return restore(spec, ledger, None if releases is None else Path(releases), engine)
+            return restore(spec, ledger, folder, engine)
 
     @contextmanager
     def _with_events(self) -> Iterator[CampaignSpec]:
@@ -347,7 +350,9 @@ class Campaign:
                 record = ledger.campaign(*self._key)
                 erased = record is not None and record.erased
                 steps = [] if erased else ledger.steps(*self._key)
-                problems = [each.problem(steps) for each in BookFolder.all_of(self.spec)]
+                problems = [
+                    each.problem(steps, whole=True) for each in BookFolder.all_of(self.spec)
+                ]
                 found = replace(found, problem=next(filter(None, problems), None))
         except LedgerError as error:
             return replace(found, problem=str(error))

@@ -154,9 +154,11 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
     if spec.ledger.witness is not None:
         kept.add((spec.directory / spec.ledger.witness).resolve())
     ledger = (spec.directory / spec.ledger.location).resolve()
+    home = release_folder.home_of(spec)
     kept_folders = [
-        (spec.directory / folder).resolve()
+        (home / folder).resolve()
         for folder in (release_folder.FOLDER, book_folder.FOLDER)
+        if isinstance(home, Path)
     ]
     for position, target in enumerate(targets):
         if not target.parent.is_dir():

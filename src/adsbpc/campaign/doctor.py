@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from adsbpc.campaign.release_folder import FOLDER
+from adsbpc.campaign.release_folder import FOLDER, home_of
 from adsbpc.engines import open_engine
 from adsbpc.engines.outer_tables import OuterTable
 from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
@@ -30,6 +30,7 @@ from adsbpc.ledger.database import LEDGER, Database, DatabaseSchema
 from adsbpc.ledger.marks import MARKS
 from adsbpc.model import CampaignSpec
 from adsbpc.model.spec import LedgerSection
+from adsbpc.storage import Place, RemotePath, is_remote, problem_of_store
 
 _OLDEST_PYTHON, _OLDEST_SQLITE, _OLDEST_JAVA = (3, 11), (3, 35, 0), 17
 _LEAST_FREE = 256 * 2**20
@@ -41,6 +42,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "iceberg": ("pyiceberg",),
     "lineage": ("openlineage.client",),
     "postgresql": ("psycopg", "adbc_driver_postgresql"),
+    "s3": ("s3fs",),
     "service": ("fastapi", "uvicorn", "httpx"),
     "signing": ("cryptography",),
     "spark": ("pyspark",),
@@ -109,7 +111,19 @@ class Setup:
         if self.engine == "spark" and not _is_local(self):
             # The cluster reads tables itself; the columns of PostgreSQL are looked at from here.
             kinds &= {"postgresql"}
+        if any(url.startswith(("s3://", "s3a://")) for url in self._stores()):
+            found.add("s3")
         return self.extras | found | kinds
+
+    def _stores(self) -> Iterator[str]:
+        """Locations that are read and written through clients of object stores."""
+        if self.campaign is None:
+            return
+        spec = self.campaign
+        found = [spec.storage.location, spec.ledger.witness]
+        if self.engine == "duckdb":
+            found += [spec.events.impressions, spec.events.conversions]
+        yield from (each for each in found if each is not None and is_remote(each))
 
     def _outer_tables(self) -> Iterator[OuterTable]:
         if self.campaign is not None:
@@ -122,8 +136,9 @@ class Setup:
 def databases_of(section: LedgerSection) -> dict[str, tuple[str, DatabaseSchema]]:
     """The ledger, and a witness that is a database."""
     found = {LEDGER.key: (section.location, LEDGER)}
-    if section.witness is not None and "://" in section.witness:
-        found[MARKS.key] = section.witness, MARKS
+    witness = section.witness
+    if witness is not None and "://" in witness and not is_remote(witness):
+        found[MARKS.key] = witness, MARKS
     return found
 
 
@@ -148,6 +163,11 @@ def _findings(setup: Setup) -> Iterator[Finding]:
     for place, schema in setup.databases.values():
         yield _finding(schema.noun, partial(_database, setup.folder, place, schema))
     if setup.campaign is not None:
+        spec = setup.campaign
+        if spec.storage.location is not None:
+            yield _finding("storage", lambda: _store(home_of(spec)))
+        if spec.ledger.witness is not None and is_remote(spec.ledger.witness):
+            yield _finding("witness", lambda: _store(RemotePath(str(spec.ledger.witness)).parent))
         for source in ("impressions", "conversions"):
             if engine.held:
                 yield _finding(source, partial(_events, setup.campaign, source))
@@ -251,6 +271,15 @@ def _writable(folder: Path) -> str:
             "Give the user who runs adsbpc the right to write there, or free space",
         ) from None
     return f"{folder} can be written"
+
+
+def _store(place: Place) -> str:
+    if isinstance(place, Path):
+        return _writable(place)
+    problem = problem_of_store(place)
+    if problem is not None:
+        raise _Trouble(*problem)
+    return f"{place} can be read and written"
 
 
 def _disk(folder: Path) -> str:

@@ -8,7 +8,7 @@ lost, and stop everything.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.campaign import Campaign
@@ -37,7 +37,8 @@ def is_named(spec: CampaignSpec, user: str) -> bool:
         return False
     engine = open_engine("duckdb", {})
     try:
-        return any(each.holds(user, engine) for each in BookFolder.all_of(spec))
+        steps = _steps(spec)
+        return any(each.holds(user, engine, steps) for each in BookFolder.all_of(spec))
     finally:
         engine.close()
 
@@ -57,13 +58,21 @@ def erase_books(spec: CampaignSpec) -> None:
     Campaign(spec).close()
     ledger.erase_books(spec.campaign.scope, spec.campaign.name)
     ReleaseFolder(spec, ledger).mark()
+    steps = _steps(spec)
     for folder in BookFolder.all_of(spec):
-        folder.erase()
+        folder.erase(steps)
     ledger.seal()
 
 
 def has_books(spec: CampaignSpec) -> bool:
-    return any(any(each.folder.glob("slot=*")) for each in BookFolder.all_of(spec))
+    steps = _steps(spec)
+    return not all(each.is_empty(steps) for each in BookFolder.all_of(spec))
+
+
+def _steps(spec: CampaignSpec) -> list[dict[str, Any]]:
+    """SECRET: what the ledger keeps of the campaign's slots, which names their books."""
+    ledger = _ledger(spec)
+    return ledger.steps(spec.campaign.scope, spec.campaign.name) if ledger.exists() else []
 
 
 def _ledger(spec: CampaignSpec) -> Ledger:

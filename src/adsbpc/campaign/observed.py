@@ -83,7 +83,7 @@ def _emitter(spec: CampaignSpec, published: str) -> Callable[[str], None]:
         InputDataset(*_dataset(location, spec))
         for location in (events.impressions, events.conversions)
     ]
-    outputs = [OutputDataset("file", published)]
+    outputs = [OutputDataset(*_dataset(published, spec))]
     client: Any = _tried(OpenLineageClient)
 
     def emit(state: str) -> None:

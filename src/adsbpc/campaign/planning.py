@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from adsbpc.campaign.promise import as_started
-from adsbpc.campaign.release_folder import FOLDER, folder_name, release_files, text_of
+from adsbpc.campaign.release_folder import FOLDER, folder_name, home_of, release_texts
 from adsbpc.errors import LedgerError, SpecError
 from adsbpc.ledger import Ledger, Opening
 from adsbpc.mechanisms import (
@@ -19,6 +17,7 @@ from adsbpc.model import CampaignSpec, Release
 from adsbpc.model.periods import named_for, parts_of
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
+from adsbpc.storage import Place, folder_at
 
 
 def plan_anew(spec: CampaignSpec) -> Measures:
@@ -43,7 +42,8 @@ def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
     if name is None:
         return _period_before(spec)
     named = f"[privacy.personal_budget] previous = {name!r}"
-    found = _releases_in(spec.directory / name, named)
+    folder = folder_at(name, spec.directory, "[privacy.personal_budget] previous")
+    found = _releases_in(folder, named)
     if len({(release.scope, release.campaign) for release in found}) > 1:
         raise SpecError(f"{named}: has releases of several campaigns. Name the folder of one")
     if not found:
@@ -60,17 +60,16 @@ def _period_before(spec: CampaignSpec) -> tuple[Release, ...]:
         return ()
     scope, _ = parts_of(spec.campaign.scope)
     earlier = [folder_name(named_for(each, period.before)) for each in (scope, name)]
-    folder = spec.directory / FOLDER / earlier[0] / earlier[1]
+    folder = home_of(spec) / FOLDER / earlier[0] / earlier[1]
     found = _releases_in(folder, str(folder))
     firsts = [release.measures[0] for release in found]
     looked = any(each.mechanism == "personal-budget" and each.histogram for each in firsts)
     return found if looked else ()
 
 
-def _releases_in(folder: Path, named: str) -> tuple[Release, ...]:
+def _releases_in(folder: Place, named: str) -> tuple[Release, ...]:
     try:
-        files = [text_of(file) for file in release_files(folder).values()]
-        return tuple(Release.from_text(text) for text in files)
+        return tuple(Release.from_text(text) for text in release_texts(folder).values())
     except (LedgerError, ValueError) as error:
         raise SpecError(
             f"{named}: holds a release that cannot be read ({cause_of(error)}). Name a folder "

@@ -7,11 +7,9 @@ for a slot that it has.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
@@ -38,6 +36,7 @@ from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Measure, Measure
 from adsbpc.model.layout import Layout, view_name
 from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
+from adsbpc.storage import Place, remove_tree
 
 
 @dataclass(frozen=True)
@@ -226,8 +225,8 @@ def release_slot(
     text, ours = ledger.commit(release, step, running.opening, rows.secret(after))
     published.publish(slot, text)
     if slot == 1:
-        for folder in BookFolder.all_of(spec):
-            folder.remember()
+        for measure in rows.kept:
+            BookFolder(spec, measure).remember()
     return Released(text, not ours, read, bad)
 
 
@@ -237,7 +236,7 @@ class SlotRows:
 
     def __init__(self, running: Running, attributed: Callable[[], Attributed]) -> None:
         self.running, self.attributed = running, attributed
-        self.books: list[Path] = []
+        self.books: list[Place] = []
         self.kept: dict[str, dict[str, Any]] = {}
         self._people: dict[str, int] = {}
 
@@ -256,7 +255,7 @@ class SlotRows:
     def discard(self) -> None:
         """New books that will not count are gone."""
         for folder in self.books:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from urllib.parse import quote
 
 from adsbpc.errors import LedgerError
 from adsbpc.ledger import Head, Ledger, Mark, MarkFile, MarkPlace, MarkTable, Snapshot
-from adsbpc.ledger.marks import write_record
+from adsbpc.ledger.marks import mark_place, write_new, write_record
 from adsbpc.model import CampaignSpec, Release
+from adsbpc.storage import Place, RemotePath, contents_of, folder_at, is_remote, place_at
 
 FOLDER = "adsbpc-releases"
 _MARK = "ledger.json"
@@ -34,10 +35,10 @@ class ReleaseFolder:
 
     def __init__(self, spec: CampaignSpec, ledger: Ledger) -> None:
         self._scope, self._campaign, self._ledger = spec.campaign.scope, spec.campaign.name, ledger
-        folder = spec.directory / FOLDER / folder_name(self._scope)
+        folder = home_of(spec) / FOLDER / folder_name(self._scope)
         self.folder = folder / folder_name(self._campaign)
         # The witness first: what it has noted may be published, whatever becomes of this folder.
-        self._places = [*_witnesses(spec), MarkFile(folder / _MARK, self._scope)]
+        self._places = [*_witnesses(spec), mark_place(folder / _MARK, self._scope)]
 
     def check(self) -> None:
         """Refuse a ledger that does not know what was published here, or what a witness knows."""
@@ -75,7 +76,7 @@ class ReleaseFolder:
         """Marks by place, and files by slot. The ledger is asked after them: what another process
         publishes meanwhile is in the ledger before it is anywhere else."""
         marks = {place.where: place.read() for place in self._places}
-        texts = {slot: text_of(file) for slot, file in release_files(self.folder).items()}
+        texts = release_texts(self.folder)
         return {where: mark for where, mark in marks.items() if mark is not None}, texts
 
     def mark(self, shown: Mark | None = None) -> None:
@@ -145,16 +146,19 @@ class ReleaseFolder:
 
     def publish(self, slot: int, text: str) -> None:
         """Write a committed release; one that is there already must be the same."""
-        if not self.file(slot).exists():
+        if not is_there(self.file(slot)):
             self.mark()
         self.give_back(slot, text)
 
     def give_back(self, slot: int, text: str) -> None:
         """The same for a release that was published before, whatever the marks say by now."""
         file = self.file(slot)
-        if not file.exists():
+        if is_there(file):
+            if text_of(file) != text:
+                raise LedgerError(self._differs(file))
+        elif isinstance(file, Path):
             write_record(file, text)
-        elif text_of(file) != text:
+        elif not write_new(file, text) and text_of(file) != text:
             raise LedgerError(self._differs(file))
 
     def lost(self) -> dict[str, list[int]]:
@@ -180,14 +184,14 @@ class ReleaseFolder:
             if standing is not None and marked.identity == standing.identity
         ]
 
-    def _differs(self, file: Path) -> str:
+    def _differs(self, file: Place) -> str:
         return (
             f"{file}: is not what the ledger says was released. Find out which of the two was "
             "changed, and restore it from a backup"
         )
 
-    def file(self, slot: int) -> Path:
-        return self.folder / f"{slot:04d}.json"
+    def file(self, slot: int) -> Place:
+        return release_file(self.folder, slot)
 
 
 _LOST = (
@@ -206,6 +210,8 @@ def _witnesses(spec: CampaignSpec) -> list[MarkPlace]:
     witness, scope = spec.ledger.witness, spec.campaign.scope
     if witness is None:
         return []
+    if is_remote(witness):
+        return [mark_place(folder_at(witness, spec.directory, "[ledger] witness"), scope)]
     if "://" in witness:
         return [MarkTable(witness, scope)]
     path = spec.directory / witness
@@ -234,18 +240,66 @@ def _in_words(slots: Sequence[int]) -> str:
     return f"slot{'s' if slots[1:] else ''} {', '.join(runs)}"
 
 
-def release_files(folder: Path) -> dict[int, Path]:
+def release_files(folder: Place) -> dict[int, Place]:
     """The files of releases in a folder, by slot, in order."""
-    files = [file for file in folder.glob("*.json") if file.stem.isdecimal()]
-    return {int(file.stem): file for file in sorted(files, key=lambda file: int(file.stem))}
+    try:
+        files = {int(f.stem): f for f in folder.glob("*.json") if f.stem.isdecimal()}
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    if isinstance(folder, RemotePath):
+        # Some stores list late, and tell at once whether there is a file of a name.
+        last, slot = max(files, default=0), 1
+        while slot <= last or is_there(release_file(folder, slot)):
+            if slot not in files and (slot > last or is_there(release_file(folder, slot))):
+                files[slot] = release_file(folder, slot)
+            slot += 1
+    return dict(sorted(files.items()))
 
 
-def text_of(file: Path) -> str:
+def release_file(folder: Place, slot: int) -> Place:
+    return folder / f"{slot:04d}.json"
+
+
+def is_there(file: Place) -> bool:
+    try:
+        return file.exists()
+    except OSError as error:
+        raise _unreadable(file, error) from None
+
+
+def text_of(file: Place) -> str:
     """Byte for byte; line ends are not translated."""
     try:
         return file.read_bytes().decode()
     except (OSError, ValueError) as error:
-        raise LedgerError(f"{file}: cannot be read ({error}). Restore it from a backup") from None
+        raise _unreadable(file, error) from None
+
+
+def release_texts(folder: Place) -> dict[int, str]:
+    """What stands in them."""
+    files = release_files(folder)
+    if isinstance(folder, Path):
+        return {slot: text_of(file) for slot, file in files.items()}
+    try:
+        texts = [content.decode() for content in contents_of(list(files.values()))]
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, error) from None
+    return dict(zip(files, texts, strict=True))
+
+
+def _unreadable(place: Place, error: Exception) -> LedgerError:
+    if isinstance(place, Path):
+        return LedgerError(f"{place}: cannot be read ({error}). Restore it from a backup")
+    told = error.strerror if isinstance(error, OSError) else error
+    return LedgerError(
+        f"{place}: cannot be read ({told}). Check the bucket, the credentials and the rights, with "
+        "adsbpc doctor, and run the same command again"
+    )
+
+
+def home_of(spec: CampaignSpec) -> Place:
+    """Where books and releases of the campaign are."""
+    return place_at(spec.storage.location, spec.directory, "[storage] location")
 
 
 def folder_name(name: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from adsbpc.campaign.data_path import Attributed, attribute
@@ -23,6 +22,7 @@ from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import MeasuresState
 from adsbpc.model import CampaignSpec, Release
 from adsbpc.model.rules import cause_of
+from adsbpc.storage import Place
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Restored:
 
 
 def restore(
-    spec: CampaignSpec, ledger: Ledger, folder: Path | None, engine: Callable[[], Engine]
+    spec: CampaignSpec, ledger: Ledger, folder: Place | None, engine: Callable[[], Engine]
 ) -> Restored:
     """Take the releases of the slots that the ledger lacks from a folder, in order."""
     published = ReleaseFolder(spec, ledger)
@@ -64,7 +64,7 @@ def restore(
     return Restored(Releases(done), lost)
 
 
-def _handed_back(running: Running, folder: Path) -> list[str]:
+def _handed_back(running: Running, folder: Place) -> list[str]:
     """The texts of the slots that the ledger lacks, all of them vouched for, before any is
     committed."""
     known, marked = running.ledger.releases(*running.key), running.published.hashes()
@@ -88,7 +88,7 @@ def _handed_back(running: Running, folder: Path) -> list[str]:
     return texts
 
 
-def _check(running: Running, file: Path, slot: int, text: str, hashes: set[str]) -> None:
+def _check(running: Running, file: Place, slot: int, text: str, hashes: set[str]) -> None:
     """Refuse a file that is not, byte for byte, what this ledger released of the slot. `hashes` are
     what marks know of it."""
     try:

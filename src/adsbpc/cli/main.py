@@ -241,7 +241,7 @@ def restore(
         Path | None, typer.Argument(metavar="[FILE]", help="The campaign file (TOML).")
     ] = None,
     releases: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--releases",
             metavar="FOLDER",

@@ -12,18 +12,19 @@ from adsbpc.campaign.release_folder import ReleaseFolder, named_slots, release_f
 from adsbpc.cli.console import named_run, notes, stoppable
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
+from adsbpc.storage import folder_at, is_remote
 
 
 def run(
     file: Path | None,
-    releases: Path | None,
+    releases: str | None,
     config: Path | None,
     campaign_id: str | None,
     as_json: bool,
 ) -> None:
     if (file is None) == (campaign_id is None) or (file is not None and config is not None):
         raise SpecError("give a campaign file; or, for the service, --campaign ID and --config")
-    if releases is not None and not releases.is_dir():
+    if releases is not None and not is_remote(releases) and not Path(releases).is_dir():
         raise SpecError(f"--releases {releases}: is no folder. Give the one with the release files")
     if campaign_id is not None:
         with _of_the_service(config, campaign_id, releases) as campaign:
@@ -34,7 +35,7 @@ def run(
 
 @contextmanager
 def _of_the_service(
-    config: Path | None, campaign_id: str, releases: Path | None
+    config: Path | None, campaign_id: str, releases: str | None
 ) -> Iterator[Campaign]:
     """A campaign of the service, with the events that have arrived by the last release."""
     from adsbpc.service.backend import open_backend
@@ -48,18 +49,17 @@ def _of_the_service(
                 f"--campaign {campaign_id}: no such campaign. The operator's page lists the ids"
             )
         own = ReleaseFolder(registered.spec, backend.campaigns.ledger).folder
-        last = max(release_files(releases or own), default=0)
+        given = own if releases is None else folder_at(releases, Path(), "--releases")
+        last = max(release_files(given), default=0)
         if last > registered.spec.campaign.slots:
-            raise SpecError(
-                f"{releases or own}: has a slot {last}, which the campaign does not have"
-            )
+            raise SpecError(f"{given}: has a slot {last}, which the campaign does not have")
         with backend.campaigns.ready(registered, last) as campaign:
             yield campaign
     finally:
         backend.store.close()
 
 
-def _restore(campaign: Campaign, releases: Path | None, as_json: bool) -> None:
+def _restore(campaign: Campaign, releases: str | None, as_json: bool) -> None:
     with stoppable():
         restored = campaign.restore(releases)
     if as_json:

@@ -15,9 +15,9 @@ Columns of views are sums of cells, and stand in no file.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from adsbpc.engines import Engine, Relation
+from adsbpc.storage import Place
 
 NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "users.parquet"
 REST = "rest.parquet"
@@ -33,8 +33,8 @@ class Books:
     `renewed` is the slot that renewed the past last, 1 if none has. Version 0.1 has written those
     before `five_since`: they have no `rest`, users' needs are one figure, and nothing is fixed."""
 
-    earlier: tuple[Path, ...]
-    new: Path
+    earlier: tuple[Place, ...]
+    new: Place
     renewed: int = 1
     five_since: int = 1
 

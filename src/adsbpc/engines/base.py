@@ -26,10 +26,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from adsbpc.engines.csv_dialect import CsvDialect
+from adsbpc.storage import Place
 
 if TYPE_CHECKING:
     from adsbpc.engines.outer_tables import OuterCopies, OuterTable
@@ -148,6 +148,14 @@ class Engine(ABC):
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
         """Run a query whose answer is small."""
 
+    def listed(
+        self, files: Sequence[str], base: str | None, again: bool = False
+    ) -> tuple[list[str], str | None]:
+        """The files that names stand for, some of which may be URLs of folders or patterns, and the
+        folder below which folders `name=value` are columns. If this is asked `again`, the answer is
+        the same, whatever has arrived meanwhile. Some engines find files themselves."""
+        return list(files), base
+
     @abstractmethod
     def describe_files(
         self, file_format: FileFormat, files: Sequence[str], base: str | None
@@ -174,7 +182,7 @@ class Engine(ABC):
         """A view over these columns of a table that the engine already has, and UNREADABLE."""
 
     @abstractmethod
-    def write_parquet(self, what: str, sql: str, path: Path) -> None:
+    def write_parquet(self, what: str, sql: str, path: Place) -> None:
         """Write a query's rows to one Parquet file, whole or not at all. They are of people: nobody
         but the owner can read them."""
 

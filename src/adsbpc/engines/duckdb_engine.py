@@ -7,15 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from adsbpc.durable import replacing
 from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema, quote_name
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
 from adsbpc.errors import EngineError, SourceError, SpecError
+from adsbpc.storage import (
+    Place,
+    RemotePath,
+    files_at,
+    has_client,
+    is_remote,
+    partition_base,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+    from adsbpc.storage.reading import StoreReader
 
 _VOCABULARY = (
     "CREATE TEMP MACRO whole_div(a, b) AS CAST(a AS BIGINT) // CAST(b AS BIGINT)",
@@ -100,6 +112,9 @@ class DuckDBEngine(Engine):
         self._copies = FileCopies(Path(self._spill.name))
         # Views over Parquet files as they are, which may hold values that stop a scan.
         self._as_they_are: dict[Relation, _Opened] = {}
+        # Files of object stores are read through their clients, by protocol.
+        self._readers: dict[str, StoreReader] = {}
+        self._listings: dict[tuple[str, ...], tuple[list[str], str | None]] = {}
 
     def _execute(self, step: str, sql: str) -> list[tuple[Any, ...]]:
         import duckdb
@@ -113,7 +128,7 @@ class DuckDBEngine(Engine):
                     raise
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
-            raise EngineError(self.name, step, str(error), sql) from error
+            raise EngineError(self.name, step, without_secrets(str(error)), sql) from error
         except RuntimeError as error:
             # How DuckDB tells of Ctrl-C.
             if "interrupted" in str(error):
@@ -165,9 +180,37 @@ class DuckDBEngine(Engine):
         kind = "TABLE" if relation.is_table else "VIEW"
         self._execute(f"drop {relation}", f"DROP {kind} IF EXISTS {relation}")
 
+    def listed(
+        self, files: Sequence[str], base: str | None, again: bool = False
+    ) -> tuple[list[str], str | None]:
+        key = tuple(files)
+        if again and key in self._listings:
+            return self._listings[key]
+        urls = [file for file in files if is_remote(file) and has_client(file)]
+        if not urls:
+            # Without the client, DuckDB may still have an extension of its own.
+            return list(files), base
+        found = [each for file in files for each in (files_at(file) if file in urls else [file])]
+        self._listings[key] = found, partition_base(found)
+        return self._listings[key]
+
+    def _reach(self, files: Sequence[str]) -> None:
+        """Let DuckDB read files of stores, as they are from now on."""
+        for file in files:
+            if not is_remote(file) or not has_client(file):
+                continue
+            from adsbpc.storage.reading import StoreReader
+
+            protocol = file.partition("://")[0]
+            if protocol not in self._readers:
+                self._readers[protocol] = StoreReader(protocol)
+                self._connection.register_filesystem(self._readers[protocol])
+            self._readers[protocol].forget(file)
+
     def describe_files(
         self, file_format: FileFormat, files: Sequence[str], base: str | None
     ) -> list[Schema]:
+        self._reach(files)
         if isinstance(file_format, CsvDialect):
             return [_described(file, file_format, base) for file in files]
         return [
@@ -194,7 +237,7 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             raise SourceError(
                 where,
-                f"a source that DuckDB cannot open ({' '.join(str(error).split())[:400]})",
+                f"a source that DuckDB cannot open ({_in_short(error)})",
                 "a readable Parquet file, CSV file or table",
                 "Replace or remove it, or correct [events] in the campaign file.",
             ) from None
@@ -209,6 +252,7 @@ class DuckDBEngine(Engine):
         columns: Sequence[str],
     ) -> Relation:
         relation = self._new(what)
+        self._reach(files)
         if isinstance(file_format, CsvDialect):
             copies = self._copies.of_csv(files, base, columns, file_format)
             self._select(relation, _reader(copies, base), columns, UNREADABLE)
@@ -239,7 +283,10 @@ class DuckDBEngine(Engine):
             view.text, f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {listed} FROM {source}"
         )
 
-    def write_parquet(self, what: str, sql: str, path: Path) -> None:
+    def write_parquet(self, what: str, sql: str, path: Place) -> None:
+        if isinstance(path, RemotePath):
+            self._upload_parquet(what, sql, path)
+            return
         try:
             with replacing(path) as unfinished:
                 unfinished.touch(mode=0o600)
@@ -248,10 +295,28 @@ class DuckDBEngine(Engine):
         except OSError as error:
             raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
 
+    def _upload_parquet(self, what: str, sql: str, path: RemotePath) -> None:
+        """Hashed here, and sent whole: a store has no names beside which something unfinished could
+        stand."""
+        file = Path(self._spill.name) / f"upload-{uuid4().hex}.parquet"
+        try:
+            self.write_parquet(what, sql, file)
+            path.upload(file)
+        except OSError as error:
+            raise EngineError(
+                self.name, what, f"{path} cannot be written ({error.strerror})"
+            ) from None
+        finally:
+            file.unlink(missing_ok=True)
+
     def close(self) -> None:
         self._connection.close()
         self._spill.cleanup()
         super().close()
+
+
+def _in_short(error: Exception) -> str:
+    return " ".join(without_secrets(str(error)).split())[-400:]
 
 
 def _literal(value: str) -> str:

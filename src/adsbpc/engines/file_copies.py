@@ -24,6 +24,7 @@ from adsbpc.engines.csv_dialect import LONGEST_LINE, UNREADABLE, CsvDialect, Hea
 from adsbpc.engines.csv_lines import header_of, tables_of
 from adsbpc.engines.parquet_mending import mend
 from adsbpc.errors import SourceError
+from adsbpc.storage import RemotePath, has_client, is_remote
 
 
 class FileCopies:
@@ -105,7 +106,9 @@ def folder_columns(file: str, base: str | None) -> dict[str, str]:
 def _opened(file: str) -> Iterator[BufferedIOBase]:
     try:
         with ExitStack() as stack:
-            if "://" in file:
+            if is_remote(file) and has_client(file):
+                plain = stack.enter_context(RemotePath(file).open())
+            elif "://" in file:
                 system, path = pyarrow.fs.FileSystem.from_uri(file)
                 raw = system.open_input_stream(path, compression=None)
                 plain = stack.enter_context(BufferedReader(stack.enter_context(raw)))
@@ -125,8 +128,11 @@ def _unreadable(file: str, why: str) -> SourceError:
     )
 
 
-def _version(file: str) -> tuple[int, ...]:
+def _version(file: str) -> tuple[object, ...]:
     """Changes when a file does; of a file elsewhere nothing is known."""
+    if is_remote(file) and has_client(file):
+        stamp = RemotePath(file).stamp()
+        return stamp.size, stamp.version
     if "://" in file:
         return ()
     stat = Path(file).stat()

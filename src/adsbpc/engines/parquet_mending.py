@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from adsbpc.engines.csv_dialect import NOT_UTF8, UNREADABLE
 from adsbpc.engines.csv_lines import valid_texts
+from adsbpc.storage import RemotePath, has_client, is_remote
 
 OUT_OF_RANGE = "a timestamp is out of range"
 
@@ -28,7 +29,8 @@ _MOST_MILLISECONDS = 2**63 // 1_000 - 1
 
 def mend(file: str, columns: Sequence[str], copy: Path) -> bool:
     """Write a copy if a row of the file needs it; whether one does."""
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+    source = RemotePath(file).open() if is_remote(file) and has_client(file) else file
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
         present = [name for name in columns if name in parquet.schema_arrow.names]
         if not any(map(_needs_mending, _batches(parquet, present))):
             return False

@@ -17,6 +17,7 @@ from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
 from adsbpc.engines.spark_parquet import backticked, from_milliseconds, milliseconds_in, widest
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
+from adsbpc.storage import Place
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -371,7 +372,9 @@ class SparkEngine(Engine):
 
         return connected(self._session, table)
 
-    def write_parquet(self, what: str, sql: str, path: Path) -> None:
+    def write_parquet(self, what: str, sql: str, path: Place) -> None:
+        # Campaign files that name a store have another engine.
+        assert isinstance(path, Path)
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         rows = folder / "rows"
         try:

@@ -16,6 +16,7 @@ from adsbpc.engines import ColumnKind, CsvDialect, Engine, Relation, quote_name
 from adsbpc.errors import SourceError
 from adsbpc.events.clock_proposals import Clock, clock_of
 from adsbpc.events.sources import Source, resolve_source
+from adsbpc.storage import folder_at
 
 _ROWS = 20_000
 _DELIMITERS = (",", ";", "\t", "|")
@@ -52,7 +53,7 @@ def sample_of(engine: Engine, location: str, directory: Path, key: str) -> Sampl
     """Look at a source that the campaign file's `key` would name."""
     source = resolve_source(location, directory, key)
     if source.is_csv:
-        dialect = CsvDialect(_delimiter_of(source))
+        dialect = CsvDialect(_delimiter_of(engine.listed(source.files, None)[0][0]))
         source = resolve_source(location, directory, key, dialect)
     schemas = source.describe(engine)
     kinds = {
@@ -80,9 +81,10 @@ def _dialect_of(source: Source) -> CsvDialect | None:
     return source.file_format if isinstance(source.file_format, CsvDialect) else None
 
 
-def _delimiter_of(source: Source) -> str:
+def _delimiter_of(file: str) -> str:
     """The sign that stands in the first line most often, of those that are usual."""
-    file = source.files[0]
-    with gzip.open(file) if file.endswith(".gz") else Path(file).open("rb") as opened:
-        line = opened.readline(2**20).decode("utf-8", errors="replace")
+    place = folder_at(file, Path(), "the source")
+    with place.open("rb") as opened:
+        plain = gzip.GzipFile(fileobj=opened) if file.endswith(".gz") else opened
+        line = plain.readline(2**20).decode("utf-8", errors="replace")
     return max(_DELIMITERS, key=line.count)

@@ -13,6 +13,7 @@ from adsbpc.engines import CsvDialect, Engine, FileFormat, Relation, Schema
 from adsbpc.engines.outer_tables import OuterTable
 from adsbpc.errors import SourceError
 from adsbpc.model.spec import CampaignSpec
+from adsbpc.storage import check_url
 
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 _CSV = (".csv", ".csv.gz")
@@ -48,7 +49,7 @@ class Source:
             return [engine.describe_outer(self.outer)]
         if self.file_format is None:
             return [engine.describe_table(self.where)]
-        return engine.describe_files(self.file_format, self.files, self.base)
+        return engine.describe_files(self.file_format, *engine.listed(self.files, self.base))
 
     def open(self, engine: Engine, what: str, columns: Sequence[str]) -> Relation:
         """Columns of the source, whose schemas have been found to agree."""
@@ -56,7 +57,8 @@ class Source:
             return engine.read_outer(what, self.outer, columns)
         if self.file_format is None:
             return engine.read_table(what, self.where, columns)
-        return engine.read_files(what, self.file_format, self.files, self.base, columns)
+        files, base = engine.listed(self.files, self.base, again=True)
+        return engine.read_files(what, self.file_format, files, base, columns)
 
 
 def dialect_of(spec: CampaignSpec) -> CsvDialect:
@@ -73,6 +75,7 @@ def resolve_source(
     if outer is not None:
         return Source("parquet", outer.where, outer=outer)
     if "://" in location:
+        check_url(location, key)
         file_format: FileFormat = dialect if location.endswith(_CSV) else "parquet"
         base = location.partition("=")[0].rpartition("/")[0] if "=" in location else None
         return Source(file_format, location, (location,), base)

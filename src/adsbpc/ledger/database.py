@@ -242,7 +242,8 @@ def _url(location: str, directory: Path, key: str) -> URL:
     if url.get_backend_name() != "postgresql":
         raise SpecError(
             f"{key}: {url.drivername}:// is not supported. Give the name of a SQLite "
-            "file, or a URL that starts with postgresql://"
+            "file, or a URL that starts with postgresql://: it takes transactions, which object "
+            "storage does not have. Books and releases may be there: [storage] location"
         )
     return url.set(drivername="postgresql+psycopg")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +21,11 @@ from adsbpc.errors import LedgerError
 from adsbpc.ledger.database import Database, DatabaseSchema
 from adsbpc.ledger.records import Head
 from adsbpc.model.formats import format_of
+from adsbpc.storage import Place, RemotePath
 
 _FORMAT = 2
+# Of the marks of a store, so many are kept, and of older ones every so many.
+_KEPT = 64
 
 MARKS = DatabaseSchema(
     noun="witness",
@@ -142,6 +145,99 @@ class MarkFile:
             yield
 
 
+class MarkObjects:
+    """Marks of an object store, which are never replaced: `ledger-000001.json` and so on, each
+    after the one before it; the last one counts.
+
+    A number is taken by whoever creates its file first, and only after looking at the mark before
+    it, so that nobody goes back. The last one is found by name: a store that lists late hides
+    nothing. Must never: leave a number out.
+    """
+
+    def __init__(self, place: RemotePath, scope: str) -> None:
+        self._place, self._scope = place, scope
+        self.where = f"{place.parent / place.stem}-*.json"
+
+    def read(self) -> Mark | None:
+        return self._read(self._last())
+
+    def renew(self, renewal: Renewal) -> None:
+        while True:
+            number = self._last()
+            marked = self._read(number)
+            mark = renewal(marked)
+            if mark is None or mark == marked:
+                return
+            if self._create(number + 1, mark.to_text()):
+                self._sweep(number + 1)
+                return
+
+    def _create(self, number: int, text: str) -> bool:
+        """Whether the number is ours. One that a request took whose answer was lost is, too."""
+        file = self._file(number)
+        if not write_new(file, text):
+            return self._text(number) == text
+        if number == 1 and write_new(file, text):
+            file.unlink(missing_ok=True)
+            raise LedgerError(
+                f"{file}: was written twice, and the store should have refused it (a write with "
+                "If-None-Match). Of two releases at once one could hide what the other has "
+                "published: use a store that refuses, or a local folder"
+            )
+        return True
+
+    def _last(self) -> int:
+        """Every number up to the last was created, and those that `_sweep` keeps are still
+        there."""
+        number = max(self._listed(), default=0)
+        while self._is_there(number - number % _KEPT + _KEPT):
+            number += _KEPT - number % _KEPT
+        while self._is_there(number + 1):
+            number += 1
+        return number
+
+    def _listed(self) -> list[int]:
+        start = f"{self._place.stem}-"
+        try:
+            files = [each.stem for each in self._place.parent.glob(f"{start}*.json")]
+        except OSError as error:
+            raise _unreadable(self.where, error) from None
+        numbers = [stem.removeprefix(start) for stem in files]
+        return [int(each) for each in numbers if each.isdecimal()]
+
+    def _sweep(self, last: int) -> None:
+        """Remove marks that nobody needs to find the last one; a store that refuses keeps them."""
+        number = last - _KEPT
+        if number > 0 and number % _KEPT:
+            with suppress(OSError):
+                self._file(number).unlink(missing_ok=True)
+
+    def _read(self, number: int) -> Mark | None:
+        if number == 0:
+            return None
+        return _mark_of(self._text(number), self._scope, str(self._file(number)))
+
+    def _text(self, number: int) -> str:
+        try:
+            return self._file(number).read_bytes().decode()
+        except (OSError, ValueError) as error:
+            raise _unreadable(str(self._file(number)), error) from None
+
+    def _is_there(self, number: int) -> bool:
+        try:
+            return self._file(number).exists()
+        except OSError as error:
+            raise _unreadable(str(self._file(number)), error) from None
+
+    def _file(self, number: int) -> RemotePath:
+        return self._place.parent / f"{self._place.stem}-{number:06d}.json"
+
+
+def mark_place(place: Place, scope: str) -> MarkPlace:
+    """A mark at a name of a folder, or at names like it of a store."""
+    return MarkFile(place, scope) if isinstance(place, Path) else MarkObjects(place, scope)
+
+
 class MarkTable:
     def __init__(self, location: str, scope: str) -> None:
         self._database = Database(location, Path(), MARKS)
@@ -195,8 +291,22 @@ def write_record(path: Path, text: str) -> None:
         raise _not_written(path, error) from None
 
 
-def _not_written(path: Path, error: OSError) -> LedgerError:
+def write_new(file: RemotePath, text: str) -> bool:
+    """The same in a store, where nothing is replaced; whether there was no such file."""
+    try:
+        file.create(text.encode())
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise _not_written(file, error) from None
+    return True
+
+
+def _not_written(path: Place, error: OSError) -> LedgerError:
+    first = "Free space or give rights"
+    if isinstance(path, RemotePath):
+        first = "Check the bucket, the credentials and the rights, with adsbpc doctor"
     return LedgerError(
-        f"{path}: cannot be written ({error.strerror or error}). Free space or give rights, "
+        f"{path}: cannot be written ({error.strerror or error}). {first}, "
         "and run the same command again: what was committed is returned as it was"
     )

@@ -303,6 +303,12 @@ class LedgerSection(Section):
         return self
 
 
+class StorageSection(Section):
+    """Where books and releases are: a folder, or the URL of an object store."""
+
+    location: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+
+
 class CampaignSpec(Section):
     """One campaign file. `directory` is where its relative paths start."""
 
@@ -321,6 +327,7 @@ class CampaignSpec(Section):
     checks: ChecksSection = DEFAULTS
     engine: EngineSection = DEFAULTS
     ledger: LedgerSection = DEFAULTS
+    storage: StorageSection = DEFAULTS
     directory: Path = Field(default=Path(), exclude=True)
 
     @model_validator(mode="before")
@@ -337,6 +344,17 @@ class CampaignSpec(Section):
                 "Lower it",
                 *("attribution", "fit", "slots"),
                 value=str(fit.slots),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _the_engine_writes_there(self) -> Self:
+        if self.events.engine == "spark" and "://" in (self.storage.location or ""):
+            raise MisfitError(
+                'books on object storage are written by engine = "duckdb". Name a folder that '
+                "this machine sees, or change [events] engine",
+                *("storage", "location"),
+                value=repr(self.storage.location),
             )
         return self
 

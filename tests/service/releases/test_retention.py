@@ -85,7 +85,7 @@ def test_books_that_are_gone_without_a_word_of_the_ledger_are_lost(service: Serv
     service.release(campaign, 1)
     with pytest.raises(LedgerError, match="may still release"):
         service.backend.campaigns.ledger.erase_books("spring", "spring")
-    BookFolder.all_of(campaign.spec)[0].erase()
+    BookFolder.all_of(campaign.spec)[0].erase([])
     assert campaign.campaign.verify().problem is not None
     assert not campaign.campaign.audit().held
 

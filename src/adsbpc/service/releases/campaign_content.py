@@ -23,7 +23,7 @@ _SECTIONS = (
     "campaign", "attribution", "privacy", "workload", "checks", "measure", "dimensions", "lift",
     "expected",
 )  # fmt: skip
-_SERVERS_OWN = ("engine", "ledger")
+_SERVERS_OWN = ("engine", "ledger", "storage")
 # What a campaign may say of events: how long it waits for late ones.
 OF_EVENTS = {"settle", "wait"}
 # Keys that would make the server read a file that somebody names.

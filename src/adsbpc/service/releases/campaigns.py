@@ -53,6 +53,7 @@ from adsbpc.service.releases.trial_keys import (
 )
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
+from adsbpc.storage import is_remote
 
 # Planning takes the cube of it: some ten seconds here.
 _MOST_PERSONAL_SLOTS = 1_100
@@ -235,7 +236,10 @@ class CampaignBook:
                 repr(personal["previous"]),
                 "Close that one first",
             )
-        folder = ReleaseFolder(before.spec, self.ledger).folder.relative_to(self._settings.data)
+        folder = ReleaseFolder(before.spec, self.ledger).folder
+        # The service keeps releases in its data folder.
+        assert isinstance(folder, Path)
+        folder = folder.relative_to(self._settings.data)
         continued = {**personal, "previous": str(folder)}
         return {**content, "privacy": {**privacy, "personal_budget": continued}}
 
@@ -278,7 +282,9 @@ class CampaignBook:
 
     def _ledger_section(self, scope: str) -> LedgerSection:
         location, witness = self._settings.ledger.location, self._settings.ledger.witness
-        if witness is not None and "://" not in witness:
+        if witness is not None and is_remote(witness):
+            witness = f"{witness.rstrip('/')}/{folder_name(scope)}.json"
+        elif witness is not None and "://" not in witness:
             witness = str(Path(witness) / f"{folder_name(scope)}.json")
         return LedgerSection(location=location, witness=witness)
 
