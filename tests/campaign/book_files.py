@@ -38,7 +38,7 @@ def committed(directory: Path, location: str = "ledger.sqlite") -> list[Path]:
 
 def kept(directory: Path) -> list[list[int]]:
     """SECRET: what each slot let in, before noise."""
-    return [step["kept"] for step in steps(directory)]
+    return [step["kept"][-1] for step in steps(directory)]
 
 
 def rows_of(folder: Path, files: Sequence[str] = FILES) -> Rows:
