@@ -21,7 +21,14 @@ from adsbpc.contributions import (
 )
 from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events import EventTables, holdout_source, read_events, source_files, with_arms
+from adsbpc.events import (
+    EventTables,
+    OpenedSources,
+    holdout_source,
+    read_events,
+    source_files,
+    with_arms,
+)
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Layout, Measure
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.publisher_list import publisher_file
@@ -42,11 +49,18 @@ class Attributed:
 
 
 def attribute(
-    spec: CampaignSpec, engine: Engine, slot: int | None = None, fit: Fit | None = None
+    spec: CampaignSpec,
+    engine: Engine,
+    slot: int | None = None,
+    fit: Fit | None = None,
+    opened: OpenedSources | None = None,
+    *,
+    kept: bool = False,
 ) -> Attributed:
     """Read the events and credit them: of all slots, or of one. Slots that the fit does not serve,
-    or all of them where there is none yet, are attributed with the fallback."""
-    events = read_events(spec, engine, slot)
+    or all of them where there is none yet, are attributed with the fallback. Credits are `kept` for
+    several campaigns; their sources were `opened` before, if they share them."""
+    events = read_events(spec, engine, slot, opened=opened)
     journeys = journeys_of(spec.attribution)
     slots = (1, spec.campaign.slots) if slot is None else (slot, slot)
     first_model, last_model = (model_at(spec, each, fit)[1] for each in slots)
@@ -61,7 +75,7 @@ UNION ALL
 SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         )
     attributed = [each for each in spec.measures if not each.of_impressions and not each.by_arm]
-    if slot is not None and len(attributed) > 1:
+    if kept or (slot is not None and len(attributed) > 1):
         # Attributed once for all measures.
         credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)

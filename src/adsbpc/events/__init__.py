@@ -2,12 +2,17 @@
 
 from adsbpc.events.arms import arms_mark, check_table, keyed_arms, with_arms
 from adsbpc.events.holdout import holdout_source, read_holdout
+from adsbpc.events.opening import OpenedSources, source_files
 from adsbpc.events.schema import Reason
-from adsbpc.events.tables import EventTables, SourceCounts, read_events, source_files
+from adsbpc.events.shared import SharedSources, SlotNeed
+from adsbpc.events.tables import EventTables, SourceCounts, read_events
 
 __all__ = [
     "EventTables",
+    "OpenedSources",
     "Reason",
+    "SharedSources",
+    "SlotNeed",
     "SourceCounts",
     "arms_mark",
     "check_table",
