@@ -7,7 +7,7 @@ one campaign stop another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -25,8 +25,6 @@ from adsbpc.events import SharedSources, SlotNeed
 from adsbpc.model import CampaignSpec, Fit
 
 _T = TypeVar("_T")
-# What one campaign may fail with, and the others go on: also a disk that is full or not there.
-Failure = AdsbpcError | OSError
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Outcome:
 
     campaign: Campaign
     released: Released | None = None
-    failure: Failure | None = None
+    failure: Exception | None = None
 
 
 class Member:
@@ -132,7 +130,8 @@ class Member:
                 done = act()
                 noticed.pop_all()
                 return done
-        except (AdsbpcError, OSError) as error:
+        # Whatever it was, it is this campaign's.
+        except Exception as error:  # noqa: BLE001
             self.is_over = True
             return Outcome(self._asked.campaign, failure=error)
 
@@ -171,7 +170,7 @@ class Engines:
 def releasing_together(
     asked: Iterable[Asked],
     shown: Callable[[Campaign, Overview], None] = lambda campaign, seen: None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Release what is due of each campaign, as slots are committed, in the order of time. Who fails
     is told of at once and left; the others go on. Slots released before are returned too."""
     with ExitStack() as stack:
@@ -206,6 +205,7 @@ def _batch(members: Sequence[Member], engines: Engines) -> Iterator[Outcome]:
     try:
         engine = engines.of(spec)
     except (AdsbpcError, OSError):
+        # Who asks for it says so.
         yield members[0].release_next(lambda: engines.of(spec))
         return
     try:

@@ -4,6 +4,7 @@ fails of one stops no other."""
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from adsbpc import telemetry
 from adsbpc.campaign import Campaign, Overview, Released
-from adsbpc.campaign.together import Asked, Failure, releasing_together
+from adsbpc.campaign.together import Asked, releasing_together
 from adsbpc.cli.console import counted, named_run, notes, results, stoppable
 from adsbpc.cli.overview import overview_object
 from adsbpc.cli.release import (
@@ -35,7 +36,7 @@ class Told:
     file: Path
     campaign: Campaign | None = None
     done: list[Released] = field(default_factory=list)
-    failure: Failure | None = None
+    failure: Exception | None = None
 
     @property
     def name(self) -> str:
@@ -75,7 +76,7 @@ def run(given: Sequence[Path], through: str | None, dry: bool, as_json: bool) ->
     failed = [each for each in told if each.failure is not None]
     for each in failed:
         place = "" if each.campaign is None else f" ({each.file})"
-        typer.echo(f"adsbpc: {each.name}{place}: {each.failure}", err=True)
+        typer.echo(f"adsbpc: {each.name}{place}: {_in_words(each.failure)}", err=True)
     if failed:
         others = len(told) - len(failed)
         typer.echo(
@@ -84,6 +85,13 @@ def run(given: Sequence[Path], through: str | None, dry: bool, as_json: bool) ->
             err=True,
         )
         raise typer.Exit(1)
+
+
+def _in_words(failure: Exception | None) -> str:
+    """A mistake of the program itself is shown with its place."""
+    if isinstance(failure, AdsbpcError | OSError):
+        return str(failure)
+    return "".join(traceback.format_exception(failure))
 
 
 def _loaded(file: Path) -> Told:
