@@ -71,8 +71,11 @@ def write_events(
     return "csv" if csv else "parquet"
 
 
-def some_campaign(directory: Path, events: Path, ending: str, name: str, random: Random) -> Any:
-    """One at random; its ledger is its own or that of the folder above, its scope its own."""
+def some_campaign(
+    directory: Path, events: Path, ending: str, name: str, random: Random, **own: Any
+) -> CampaignSpec:
+    """One at random, but for what is its `own` in [campaign]; its ledger is its own or that of the
+    folder, its scope its own."""
 
     def one_of(*values: Any) -> Any:
         return random.choice(values)
@@ -104,6 +107,7 @@ def some_campaign(directory: Path, events: Path, ending: str, name: str, random:
             "slot": one_of("1d", "1d", "1h"),
             "timezone": one_of("UTC", "UTC", "Europe/Berlin"),
             "publishers": one_of(["P-1", "P-2"], ["P-3"]),
+            **own,
         },
         "events": {
             "impressions": str(events / f"impressions.{ending}"),

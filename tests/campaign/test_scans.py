@@ -117,6 +117,7 @@ def test_campaigns_of_the_same_events_share_a_scan(profile: Profile, tmp_path: P
         shutil.copy(tmp_path / "spring.toml", file)
         edit(file, 'name = "spring"', f'name = "campaign-{k}"')
         edit(file, 'scope = "acme"', f'scope = "scope-{k}"')
+    edit(files[1], 'publishers = ["P-1", "P-2"]', 'publishers = ["P-2"]')
     edit(files[-1], "[attribution]", '[attribution]\nclick_lookback = "2h"')
     campaigns = [Campaign.load(file) for file in files]
     for slot in (1, 2, 3):

@@ -85,10 +85,12 @@ def test_nobody_notices_the_others(
     count = random.randrange(3, 6)
 
     def specs(folder: str) -> list[CampaignSpec]:
-        same = Random(seed)
+        same, place = Random(seed), (tmp_path / folder, tmp_path / "events", ending)
+        # One more with the journeys of the first, and a list of its own.
+        publishers = ["P-2", "P-4", "P-1"]
         return [
-            some_campaign(tmp_path / folder, tmp_path / "events", ending, f"c{k}", same)
-            for k in range(count)
+            *(some_campaign(*place, f"c{k}", same) for k in range(count)),
+            some_campaign(*place, "sibling", Random(seed), publishers=publishers),
         ]
 
     with recorded(monkeypatch) as expected_rows:
@@ -131,8 +133,9 @@ def plain_campaigns(directory: Path, count: int = 4) -> list[Campaign]:
                         "advertiser": "Ad-1",
                         "start": "2026-03-01",
                         "slots": 2,
-                        "publishers": ["P-4" if k == 1 else "P-1"],
+                        "publishers": ["P-1"],
                     },
+                    "attribution": {"click_lookback": "2d" if k == 1 else "3d"},
                     "events": {
                         name: str(folder / f"{name}.parquet")
                         for name in ("impressions", "conversions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adsbpc.attribution import credits_of, journeys_of
@@ -25,6 +25,8 @@ from adsbpc.events import (
     EventTables,
     OpenedSources,
     holdout_source,
+    listed_index,
+    public_list,
     read_events,
     source_files,
     with_arms,
@@ -79,6 +81,25 @@ SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         # Attributed once for all measures.
         credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)
+
+
+def credited_for(spec: CampaignSpec, shared: Attributed) -> Attributed:
+    """The same events and credits for another campaign, whose public list of publishers may be
+    another."""
+    if spec.campaign.publishers == shared.spec.campaign.publishers:
+        return replace(shared, spec=spec)
+    events = shared.events
+    further = "".join(
+        f", credited.{name}"
+        for name in (*events.conversion_dimensions, *events.impression_dimensions)
+    )
+    credits = Relation.of(f"""
+SELECT credited.user_id, credited.conversion_number, credited.conversion_id, credited.slot,
+  credited.time_us, credited.value, credited.publisher_id,
+  {listed_index(spec, "public_list")}{further}, credited.credit_units
+FROM {shared.credits} AS credited
+LEFT JOIN {public_list(spec)} ON public_list.publisher_id = credited.publisher_id""")
+    return replace(shared, spec=spec, credits=credits)
 
 
 @contextmanager

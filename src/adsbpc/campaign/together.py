@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from adsbpc.campaign.campaign import Campaign
-from adsbpc.campaign.data_path import Attributed, attribute
+from adsbpc.campaign.data_path import Attributed, attribute, credited_for
 from adsbpc.campaign.overview import Overview
 from adsbpc.campaign.release import Attributing, Released
 from adsbpc.campaign.run import Run
@@ -270,7 +270,7 @@ def _attributing(
 
     def attributing(spec: CampaignSpec, engine: Engine, slot: int, fit: Fit | None) -> Attributed:
         if shared is not None:
-            return replace(shared, spec=spec)
+            return credited_for(spec, shared)
         opened = None if need is None else sources.opened(need)
         return attribute(spec, engine, slot, fit, opened)
 

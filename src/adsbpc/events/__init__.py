@@ -2,6 +2,7 @@
 
 from adsbpc.events.arms import arms_mark, check_table, keyed_arms, with_arms
 from adsbpc.events.holdout import holdout_source, read_holdout
+from adsbpc.events.impressions import listed_index, public_list
 from adsbpc.events.opening import OpenedSources, source_files
 from adsbpc.events.schema import Reason
 from adsbpc.events.shared import SharedSources, SlotNeed
@@ -18,6 +19,8 @@ __all__ = [
     "check_table",
     "holdout_source",
     "keyed_arms",
+    "listed_index",
+    "public_list",
     "read_events",
     "read_holdout",
     "source_files",

@@ -45,7 +45,7 @@ _NO_ROWS = Relation("")
 _NOT_OF_JOURNEYS: Any = {
     **dict.fromkeys(("privacy", "workload", "measure", "lift", "spend", "expected"), True),
     **dict.fromkeys(("checks", "ledger", "engine"), True),
-    "campaign": {"name", "scope", "metric", "value_cap"},
+    "campaign": {"name", "scope", "publishers", "metric", "value_cap"},
     "events": {"impressions", "conversions"},
 }
 
@@ -80,11 +80,15 @@ class SlotNeed:
         return reach.window(source, self._readings[source])
 
     def journey_key(self) -> tuple[Any, ...]:
-        """Needs of which this is equal have the same events and the same touches: all of the
-        campaign file is in it, but for what counts nothing before measures are counted."""
-        told = self.spec.model_dump_json(exclude=_NOT_OF_JOURNEYS)
-        asked = self.spec.counts_value, self.spec.looks_back, self.spec.counts_impressions
-        return self.slot, told, asked, *(self.scan_key(source) for source in self.declared)
+        """Needs of which this is equal have the same events and the same credits by publisher: all
+        of the campaign file is in it, but for what counts nothing before measures are counted."""
+        spec = self.spec
+        told = spec.model_dump_json(exclude=_NOT_OF_JOURNEYS)
+        asked = spec.counts_value, spec.looks_back, spec.counts_impressions
+        # Impressions that are counted have a place in the list, and no publisher any more.
+        listed = spec.campaign.publishers if spec.counts_impressions else ()
+        scans = tuple(self.scan_key(source) for source in self.declared)
+        return self.slot, told, asked, listed, scans
 
 
 class SharedSources:
