@@ -17,6 +17,7 @@ from adsbpc.model import CampaignSpec
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ADVERTISERS = ("Ad-1", "Ad-2", "Ad-3")
 DAYS = 6
+_SEEN, _BOUGHT = 500, 200
 
 
 def write_events(
@@ -41,25 +42,29 @@ def write_events(
             for text in texts
         ]
         shown = [None if not random.randrange(30) else moment for moment in moments]
+        arrived = [moment + timedelta(minutes=random.randrange(600)) for moment in moments]
         return {
             "user_id": [one_of(None, "") if not random.randrange(30) else f"u{random.randrange(9)}"
                         for _ in range(count)],
             "advertiser_id": [one_of(*2 * ADVERTISERS, "Ad-9", None) for _ in range(count)],
             "timestamp": stamps if as_text else pa.array(shown, pa.timestamp("us", tz="UTC")),
+            "arrived_at": [moment.isoformat() for moment in arrived]
+            if as_text
+            else pa.array(arrived, pa.timestamp("us", tz="UTC")),
             **({"event_id": [one_of(None, *"abcdefghij") for _ in range(count)]} if ids else {}),
         }  # fmt: skip
 
-    seen, bought = rows(160, -3), rows(80, 0)
+    seen, bought = rows(_SEEN, -3), rows(_BOUGHT, 0)
     impressions = {
         **seen,
-        "publisher_id": [one_of("P-1", "P-2", "P-3", "P-4", None) for _ in range(160)],
-        "kind": [one_of("click", "view", "VIEW", "gaze") for _ in range(160)],
-        "device": [one_of("phone", "tv", None) for _ in range(160)],
+        "publisher_id": [one_of("P-1", "P-2", "P-3", "P-4", None) for _ in range(_SEEN)],
+        "kind": [one_of("click", "view", "VIEW", "gaze") for _ in range(_SEEN)],
+        "device": [one_of("phone", "tv", None) for _ in range(_SEEN)],
     }
     conversions = {
         **bought,
-        "value": [one_of(1.5, 20.0, 300.0, -1.0, None) for _ in range(80)],
-        "country": [one_of("DE", "FR", None) for _ in range(80)],
+        "value": [one_of(1.5, 20.0, 300.0, -1.0, None) for _ in range(_BOUGHT)],
+        "country": [one_of("DE", "FR", None) for _ in range(_BOUGHT)],
     }
     for name, columns in (("impressions", impressions), ("conversions", conversions)):
         table = pa.table(columns)
@@ -131,5 +136,50 @@ def some_campaign(
         "ledger": {"location": one_of("ledger.sqlite", f"{name}.sqlite")},
         **counted,
     }
+    directory.mkdir(parents=True, exist_ok=True)
+    return CampaignSpec.model_validate({**content, "directory": directory})
+
+
+# What campaigns of one advertiser may differ in: each of these is one change to the others' file.
+CHANGES: dict[str, dict[str, dict[str, Any]]] = {
+    "nothing": {},
+    "publishers": {"campaign": {"publishers": ["P-4", "P-1"]}},
+    "model": {"attribution": {"model": "first_touch"}},
+    "lookback": {"attribution": {"click_lookback": "6h", "view_lookback": "6h"}},
+    "longer lookback": {"attribution": {"view_lookback": "4d"}},
+    "touches": {"attribution": {"max_touches": 1}},
+    "start": {"campaign": {"start": "2026-03-02"}},
+    "zone": {"campaign": {"timezone": "Asia/Tokyo"}},
+    "slots": {"campaign": {"slot": "1h"}},
+    "kind": {"events": {"impression_kind": "click"}},
+    "lateness": {"events": {"max_lateness": "1h"}},
+    "metric": {"campaign": {"metric": "value", "value_cap": 50}},
+    "advertiser": {"campaign": {"advertiser": "Ad-2"}},
+    "settle": {"events": {"settle": "1m", "wait": "1d"}},
+}
+
+
+def changed_campaign(directory: Path, events: Path, change: str) -> CampaignSpec:
+    """One that counts, with uniform credits, and is never refused; with one change."""
+    name = change.replace(" ", "-")
+    content: dict[str, dict[str, Any]] = {
+        "campaign": {
+            "name": name,
+            "scope": name,
+            "advertiser": "Ad-1",
+            "start": "2026-03-01",
+            "slots": 2,
+            "publishers": ["P-1", "P-2"],
+        },
+        "events": {
+            source: str(events / f"{source}.parquet") for source in ("impressions", "conversions")
+        },
+        "attribution": {"model": "uniform", "click_lookback": "2d", "view_lookback": "2d"},
+        "privacy": {"rho": 1.0, "mechanism": "adsbpc"},
+        "checks": {"min_match_rate": 0, "max_quarantine_rate": 1},
+        "engine": {"options": {"threads": 1}},
+    }
+    for section, keys in CHANGES[change].items():
+        content[section] |= keys
     directory.mkdir(parents=True, exist_ok=True)
     return CampaignSpec.model_validate({**content, "directory": directory})
