@@ -155,7 +155,6 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "lateness": {"events": {"max_lateness": "1h"}},
     "metric": {"campaign": {"metric": "value", "value_cap": 50}},
     "advertiser": {"campaign": {"advertiser": "Ad-2"}},
-    "settle": {"events": {"settle": "1m", "wait": "1d"}},
 }
 
 
