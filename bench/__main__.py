@@ -10,13 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.cases import CASES
-from bench.data import Sizes, make_contributions, make_events
+from bench.data import Sizes, make_contributions, make_events, make_market
 from bench.measured import Measured
 from bench.service_cases import SERVICE_CASES
 
 
 def _make_data(directory: Path, sizes: Sizes) -> None:
-    for name, make in (("events", make_events), ("contributions", make_contributions)):
+    for name, make in (
+        ("events", make_events),
+        ("market", make_market),
+        ("contributions", make_contributions),
+    ):
         finished = directory / f"{name}.done"
         if finished.exists():
             continue

@@ -14,6 +14,7 @@ from typing import Any
 
 from adsbpc.campaign import Campaign, attribute
 from adsbpc.campaign.fits import fit_to_events
+from adsbpc.campaign.together import Asked, releasing_together
 from adsbpc.contributions import EngineContributions
 from adsbpc.engines import Engine, Relation, open_engine
 from adsbpc.events import read_events
@@ -43,7 +44,9 @@ def _measured(floor: float, seconds: float) -> Measured:
     return Measured.of(floor, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
-def _events_content(data: Path, model: str, more: dict[str, Any] | None = None) -> dict[str, Any]:
+def _events_content(
+    data: Path, model: str, more: dict[str, Any] | None = None, events: str = "events"
+) -> dict[str, Any]:
     """What a campaign file over the made-up events says."""
     return {
         "campaign": {
@@ -54,8 +57,7 @@ def _events_content(data: Path, model: str, more: dict[str, Any] | None = None) 
             "publishers": [f"P-{k}" for k in range(PUBLISHERS - 2)],
         },
         "events": {
-            name: str(data / "events" / f"{name}.parquet")
-            for name in ("impressions", "conversions")
+            name: str(data / events / f"{name}.parquet") for name in ("impressions", "conversions")
         },
         "attribution": {
             "model": model,
@@ -193,6 +195,36 @@ def _release_seconds(data: Path, measures: dict[str, Any]) -> float:
         return seconds_of(lambda: [campaign.release(slot) for slot in range(2, _RELEASED + 1)])
 
 
+def two_hundred_campaigns(data: Path) -> Measured:
+    """A morning of as many campaigns as there are advertisers, over the same impressions and
+    conversions, in one ledger; the floor is the same morning of one of them alone."""
+    with TemporaryDirectory(dir=data) as directory:
+        count = int((data / "market" / "advertisers").read_text())
+        together = [_of_the_market(data, Path(directory), k) for k in range(count)]
+        alone = [_of_the_market(data, Path(directory) / "alone", 0)]
+        # The first slots plan the campaigns, whatever they read.
+        _release_slot(alone, 1)
+        _release_slot(together, 1)
+        floor = seconds_of(lambda: _release_slot(alone, 2))
+        return _measured(floor, seconds_of(lambda: _release_slot(together, 2)))
+
+
+def _of_the_market(data: Path, directory: Path, number: int) -> Campaign:
+    content = _events_content(data, "last_touch", events="market")
+    named = {"name": f"bench-{number}", "scope": f"of-{number}", "advertiser": f"Ad-{number}"}
+    content["campaign"] |= named
+    content["engine"] = {"options": {"threads": 2, "memory_limit": "4GiB"}}
+    content["checks"] = {"min_match_rate": 0, "max_quarantine_rate": 1}
+    directory.mkdir(exist_ok=True)
+    return Campaign(CampaignSpec.model_validate({**content, "directory": directory}))
+
+
+def _release_slot(campaigns: Sequence[Campaign], slot: int) -> None:
+    for outcome in releasing_together(Asked(campaign, slot) for campaign in campaigns):
+        if outcome.failure is not None:
+            raise outcome.failure
+
+
 def audit(data: Path) -> Measured:
     """Everything that those books and that ledger claim, recomputed; the floor is a scan of the
     contributions that went into them."""
@@ -235,6 +267,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         personal_budgets_by_slot,
         publishers_by_country_by_slot,
         release_of_a_thousand_cells,
+        two_hundred_campaigns,
         audit,
         scales_of_a_year_of_hours,
     )

@@ -2,7 +2,8 @@
 
 User ids are 16 hexadecimal digits and event ids 20, as logs have them; with integer ids, users are
 64-bit integers and impressions have no event ids. A user meets four of the 20 publishers, one of
-them half of the time, and is of one of 50 countries.
+them half of the time, and is of one of 50 countries. The market has as many impressions and
+conversions, of 200 advertisers.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Sizes:
     conversions: int = 2_000_000
     contributions: int = 50_000_000
     integer_ids: bool = False
+    advertisers: int = 200
 
     def scaled(self, scale: float) -> Sizes:
         return Sizes(
@@ -36,6 +38,7 @@ class Sizes:
             int(self.conversions * scale),
             int(self.contributions * scale),
             self.integer_ids,
+            max(2, round(self.advertisers * scale)),
         )
 
     def user(self, seed: str) -> str:
@@ -50,7 +53,8 @@ def _moment(seed: str, first_day: str, days: int) -> str:
     return f"TIMESTAMP '{first_day}' + to_microseconds({micros})"
 
 
-def make_events(directory: Path, sizes: Sizes) -> None:
+def make_events(directory: Path, sizes: Sizes, advertiser: str = "'Ad-1'") -> None:
+    """`advertiser` is SQL for the row i."""
     favourite = "CASE WHEN hash(i * 7 + 1) % 6 < 3 THEN 0 ELSE hash(i * 7 + 1) % 3 + 1 END"
     publisher = f"(hash(hash(i) % {USERS}) + 7 * ({favourite})) % {PUBLISHERS}"
     event_id = ", substr(md5(CAST(i AS VARCHAR)), 1, 20) AS event_id"
@@ -58,19 +62,24 @@ def make_events(directory: Path, sizes: Sizes) -> None:
     with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
         connection.execute(f"""COPY (SELECT
             {sizes.user("i")} AS user_id, 'P-' || ({publisher}) AS publisher_id,
-            'Ad-1' AS advertiser_id,
+            {advertiser} AS advertiser_id,
             {_moment("i * 13 + 5", "2026-01-30", LOOKBACK_DAYS + SLOTS)} AS timestamp,
             CASE WHEN hash(i * 3 + 2) % 4 = 0 THEN 'click' ELSE 'view' END AS kind{event_id}
             FROM range({sizes.impressions}) AS made(i))
             TO '{directory}/impressions.parquet' (FORMAT parquet)""")
         connection.execute(f"""COPY (SELECT
-            {sizes.user("i + 99")} AS user_id, 'Ad-1' AS advertiser_id,
+            {sizes.user("i + 99")} AS user_id, {advertiser} AS advertiser_id,
             {_moment("i * 17 + 5", "2026-03-01", SLOTS)} AS timestamp,
             substr(md5(CAST(-i AS VARCHAR)), 1, 20) AS event_id,
             CAST(hash(i) % 10000 AS DOUBLE) / 100 AS value,
             'C-' || (hash(i + 99) % {USERS} % {COUNTRIES}) AS country
             FROM range({sizes.conversions}) AS made(i))
             TO '{directory}/conversions.parquet' (FORMAT parquet)""")
+
+
+def make_market(directory: Path, sizes: Sizes) -> None:
+    make_events(directory, sizes, f"'Ad-' || (hash(i * 31 + 3) % {sizes.advertisers})")
+    (directory / "advertisers").write_text(str(sizes.advertisers))
 
 
 def make_contributions(directory: Path, sizes: Sizes) -> None:

@@ -24,8 +24,9 @@ PARTS: dict[str, tuple[str, ...]] = {
         "engines/spark_tables.py",
     ),
     "which rows are good, and whose slot they are in": (
-        "events/schema.py", "events/validation.py", "events/tables.py", "events/impressions.py",
-        "events/moments.py", "events/placement.py", "events/holdout.py", "events/arms.py",
+        "events/schema.py", "events/opening.py", "events/shared.py", "events/validation.py",
+        "events/tables.py", "events/impressions.py", "events/moments.py",
+        "events/placement.py", "events/holdout.py", "events/arms.py",
     ),
     "a user's credits follow from that user": (
         "attribution/journeys.py", "attribution/models.py", "attribution/fitted.py",
@@ -49,8 +50,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "durable.py", "storage/*.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
         "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
-        "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py",
-        "campaign/series.py",
+        "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py", "campaign/run.py",
+        "campaign/series.py", "campaign/together.py",
     ),
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",

@@ -4,6 +4,7 @@ the rows of its own slot. These figures may fall; whoever makes them grow has to
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.campaign import Campaign
+from adsbpc.campaign.together import Asked, releasing_together
 from adsbpc.engines.duckdb_engine import DuckDBEngine
 from tests.campaign.audience import audience, write_audience
-from tests.campaign.files import PERSONAL, write_campaign
+from tests.campaign.files import PERSONAL, edit, write_campaign
 
 MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 64}
 # A slot that lets the past in again, which released figures decide, looks at all of it.
@@ -104,6 +106,29 @@ def test_several_measures_read_and_attribute_once(profile: Profile, tmp_path: Pa
         assert profile.scans["conversions.parquet"] == 1
         assert profile.scans["cells.parquet"] <= 3 + 2 + 2 + 3 + 9 * profile.renewals
         assert profile.attributions == 1
+
+
+def test_campaigns_of_the_same_events_share_a_scan(profile: Profile, tmp_path: Path) -> None:
+    """One to keep the rows of their advertisers and one to count the others, however many they are;
+    and one attribution for those whose journeys are the same, another for the one whose are not."""
+    write_campaign(tmp_path)
+    files = [tmp_path / f"{k}.toml" for k in range(4)]
+    for k, file in enumerate(files):
+        shutil.copy(tmp_path / "spring.toml", file)
+        edit(file, 'name = "spring"', f'name = "campaign-{k}"')
+        edit(file, 'scope = "acme"', f'scope = "scope-{k}"')
+    edit(files[1], 'publishers = ["P-1", "P-2"]', 'publishers = ["P-2"]')
+    edit(files[-1], "[attribution]", '[attribution]\nclick_lookback = "2h"')
+    campaigns = [Campaign.load(file) for file in files]
+    for slot in (1, 2, 3):
+        profile.clear()
+        done = list(releasing_together(Asked(campaign, slot) for campaign in campaigns))
+        assert [outcome.failure for outcome in done] == [None] * len(files)
+        windows = 2
+        assert profile.scans["impressions.parquet"] == 1 + windows
+        assert profile.scans["conversions.parquet"] == 2
+        # Of the one alone, what it starts with is counted once for people and once for publishers.
+        assert profile.attributions == (1 + 3 if slot == 1 else 1 + 1)
 
 
 def test_event_ids_cost_one_more_look_at_each_source(profile: Profile, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from adsbpc.campaign.power import Power
     from adsbpc.campaign.release import Released, Releases
     from adsbpc.campaign.restore import Restored
+    from adsbpc.campaign.run import Run
     from adsbpc.engines import Engine
     from adsbpc.report import Report
     from adsbpc.report.statement import Statement
@@ -175,24 +176,30 @@ class Campaign:
     ) -> Iterator[Released]:
         """The same, one by one as they are committed. Slots released before are returned too. What
         a campaign starts with is `shown` to the operator before anything is charged."""
-        from adsbpc.campaign.observed import lineage, observed_release
-        from adsbpc.campaign.release import start
-
-        wanted = self.due(slot, through)
-        if not wanted:
+        if not self.due(slot, through):
             return
+        with self._engine() as engine, self.under_way(slot, through, shown) as run:
+            while run.waiting:
+                yield run.release_next(engine)
+
+    @contextmanager
+    def under_way(
+        self,
+        slot: int | None = None,
+        through: date | datetime | str | None = None,
+        shown: Callable[[Overview], None] = lambda seen: None,
+    ) -> Iterator[Run]:
+        """The same for whoever has an engine: one slot whenever it is asked for. At the end the
+        ledger is sealed."""
+        from adsbpc.campaign.observed import lineage
+        from adsbpc.campaign.run import Run
+
         with self._with_events() as spec:
-            running = start(spec, self._ledger)
-            running.published.mark()
-            if running.closed and slot is None:
-                wanted = wanted[: running.state().next_slot - 1]
-            where = str(running.published.folder)
-            with self._engine(running.ledger) as engine, lineage(spec, where):
-                for number in wanted:
-                    released = observed_release(running, number, engine, shown)
-                    if running.opening is not None:
-                        running = start(spec, self._ledger)
-                    yield released
+            run = Run.started(spec, self._ledger, self.due(slot, through), shown)
+            if run.running.closed and slot is None:
+                run.waiting = [each for each in run.waiting if run.is_released(each)]
+            with self._sealed(), lineage(spec, str(run.running.published.folder)):
+                yield run
 
     def close(self) -> Fraction:
         """End the campaign early, for good. What it has not spent goes back to its scope; how much
@@ -215,7 +222,7 @@ class Campaign:
         ledger, folder = self._ledger, None
         if releases is not None:
             folder = folder_at(str(releases), Path(), "releases")
-        with self._with_events() as spec, self._engine(ledger) as engine:
+        with self._with_events() as spec, self._sealed(), self._engine() as engine:
             return restore(spec, ledger, folder, engine)
 
     @contextmanager
@@ -232,12 +239,19 @@ class Campaign:
             yield self.spec.model_copy(update={"events": events})
 
     @contextmanager
-    def _engine(self, ledger: Ledger) -> Iterator[Callable[[], Engine]]:
-        """An engine that is opened when it is first asked for; at the end the ledger is sealed."""
+    def _sealed(self) -> Iterator[None]:
+        """At the end the ledger is sealed, whatever happened."""
+        try:
+            yield
+        finally:
+            self._ledger.seal()
+
+    @contextmanager
+    def _engine(self) -> Iterator[Callable[[], Engine]]:
+        """An engine that is opened when it is first asked for."""
         from adsbpc.engines import open_engine
 
         with ExitStack() as stack:
-            stack.callback(ledger.seal)
 
             @cache
             def engine() -> Engine:
@@ -282,9 +296,12 @@ class Campaign:
             raise SpecError("give a slot or a date to release through, not both")
         if slot is not None and (not isinstance(slot, int) or isinstance(slot, bool)):
             raise SpecError(f"slot = {slot!r}: expected a whole number")
-        if slot is None and through is None:
+        if through is not None:
+            last = self._slot_at(through)
+        elif slot is not None:
+            last = slot
+        else:
             return range(1, over + 1)
-        last = slot if slot is not None else self._slot_at(through)
         if not 1 <= last <= grid.count:
             raise SpecError(f"slot {last}: expected a number from 1 to {grid.count}")
         if last > over:
@@ -298,9 +315,22 @@ class Campaign:
             )
         return range(last, last + 1) if slot is not None else range(1, last + 1)
 
-    def _slot_at(self, through: date | datetime | str | None) -> int:
+    def starts_after(self, through: date | datetime | str) -> bool:
+        """Whether no slot of it has begun by then."""
+        return to_microseconds(self._last_moment(through)) < self.spec.grid.starts_at
+
+    def _slot_at(self, through: date | datetime | str) -> int:
         """The last slot of a date, or the slot of an instant, in the campaign's time zone."""
-        zone, grid = ZoneInfo(self.spec.campaign.timezone), self.spec.grid
+        if self.starts_after(through):
+            raise SpecError(
+                f"through {through}: is before the campaign starts on {self.spec.campaign.start}. "
+                "Give a later date"
+            )
+        grid = self.spec.grid
+        return grid.slot_of(to_microseconds(self._last_moment(through))) or grid.count
+
+    def _last_moment(self, through: date | datetime | str) -> datetime:
+        zone = ZoneInfo(self.spec.campaign.timezone)
         try:
             moment = datetime.fromisoformat(str(through))
         except ValueError:
@@ -312,12 +342,7 @@ class Campaign:
         whole_day = "T" not in str(through) and " " not in str(through)
         if whole_day:
             moment = moment.replace(hour=23, minute=59, second=59)
-        if to_microseconds(moment) < grid.starts_at:
-            raise SpecError(
-                f"through {through}: is before the campaign starts on {self.spec.campaign.start}. "
-                "Give a later date"
-            )
-        return grid.slot_of(to_microseconds(moment)) or grid.count
+        return moment
 
     def status(self, through: Mapping[str, int] | None = None) -> Status:
         """How far the campaign is and what it has spent; `through` names slots by campaign of the

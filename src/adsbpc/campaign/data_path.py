@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adsbpc.attribution import credits_of, journeys_of
@@ -21,7 +21,16 @@ from adsbpc.contributions import (
 )
 from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.events import EventTables, holdout_source, read_events, source_files, with_arms
+from adsbpc.events import (
+    EventTables,
+    OpenedSources,
+    holdout_source,
+    listed_index,
+    public_list,
+    read_events,
+    source_files,
+    with_arms,
+)
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit, Layout, Measure
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.periods import file_and_period
@@ -43,11 +52,18 @@ class Attributed:
 
 
 def attribute(
-    spec: CampaignSpec, engine: Engine, slot: int | None = None, fit: Fit | None = None
+    spec: CampaignSpec,
+    engine: Engine,
+    slot: int | None = None,
+    fit: Fit | None = None,
+    opened: OpenedSources | None = None,
+    *,
+    kept: bool = False,
 ) -> Attributed:
     """Read the events and credit them: of all slots, or of one. Slots that the fit does not serve,
-    or all of them where there is none yet, are attributed with the fallback."""
-    events = read_events(spec, engine, slot)
+    or all of them where there is none yet, are attributed with the fallback. Credits are `kept` for
+    several campaigns; their sources were `opened` before, if they share them."""
+    events = read_events(spec, engine, slot, opened=opened)
     journeys = journeys_of(spec.attribution)
     slots = (1, spec.campaign.slots) if slot is None else (slot, slot)
     first_model, last_model = (model_at(spec, each, fit)[1] for each in slots)
@@ -62,10 +78,29 @@ UNION ALL
 SELECT * FROM {credits} WHERE slot > {fitted_from}""",
         )
     attributed = [each for each in spec.measures if not each.of_impressions and not each.by_arm]
-    if slot is not None and len(attributed) > 1:
+    if kept or (slot is not None and len(attributed) > 1):
         # Attributed once for all measures.
         credits = engine.table("credits", f"SELECT * FROM {credits}")
     return Attributed(spec, events, credits)
+
+
+def credited_for(spec: CampaignSpec, shared: Attributed) -> Attributed:
+    """The same events and credits for another campaign, whose public list of publishers may be
+    another."""
+    if spec.campaign.publishers == shared.spec.campaign.publishers:
+        return replace(shared, spec=spec)
+    events = shared.events
+    further = "".join(
+        f", credited.{name}"
+        for name in (*events.conversion_dimensions, *events.impression_dimensions)
+    )
+    credits = Relation.of(f"""
+SELECT credited.user_id, credited.conversion_number, credited.conversion_id, credited.slot,
+  credited.time_us, credited.value, credited.publisher_id,
+  {listed_index(spec, "public_list")}{further}, credited.credit_units
+FROM {shared.credits} AS credited
+LEFT JOIN {public_list(spec)} ON public_list.publisher_id = credited.publisher_id""")
+    return replace(shared, spec=spec, credits=credits)
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from adsbpc import telemetry
+from adsbpc.campaign.data_path import attribute
 from adsbpc.campaign.overview import Overview
-from adsbpc.campaign.release import Released, Running, release_slot
+from adsbpc.campaign.release import Attributing, Released, Running, release_slot
 from adsbpc.engines import Engine
 from adsbpc.mechanisms import privacy_of
 from adsbpc.model import CampaignSpec
@@ -29,14 +30,18 @@ _SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT")
 
 
 def observed_release(
-    running: Running, slot: int, engine: Callable[[], Engine], shown: Callable[[Overview], None]
+    running: Running,
+    slot: int,
+    engine: Callable[[], Engine],
+    shown: Callable[[Overview], None],
+    attributing: Attributing = attribute,
 ) -> Released:
     """`release_slot`, with its span and its counts."""
     section = running.spec.campaign
     about: dict[str, Any] = {"scope": section.scope, "campaign": section.name}
     how = {"engine": running.spec.events.engine, "mechanism": privacy_of(running.spec).mechanism}
     with telemetry.span("adsbpc.release", slot=slot, **about, **how) as tell:
-        released = release_slot(running, slot, engine, SecureRandomness(), shown)
+        released = release_slot(running, slot, engine, SecureRandomness(), shown, attributing)
         tell(replayed=released.replayed)
         if not released.replayed:
             charged = sum(charge.pico_rho for charge in released.release.charges)

@@ -38,6 +38,9 @@ from adsbpc.privacy import Randomness
 from adsbpc.report.tabular import Tabular
 from adsbpc.storage import Place, remove_tree
 
+# From a slot's events to credits, with the fit that there is.
+Attributing = Callable[[CampaignSpec, Engine, int, Fit | None], Attributed]
+
 
 @dataclass(frozen=True)
 class Released:
@@ -182,9 +185,11 @@ def release_slot(
     engine: Callable[[], Engine],
     randomness: Randomness,
     shown: Callable[[Overview], None] = lambda seen: None,
+    attributing: Attributing = attribute,
 ) -> Released:
     """Release a slot, or return the release that it has. What a campaign starts with is `shown`
-    before anything is charged."""
+    before anything is charged. `attributing` reads and credits its events: by itself, or from what
+    several campaigns share."""
     spec, ledger, published = running.spec, running.ledger, running.published
 
     # 1. If the slot is committed, return what was stored: never draw again.
@@ -205,7 +210,7 @@ def release_slot(
         # 2. and 3. Read the slot's events, set bad rows aside, attribute with what is public.
         made = make_fit(spec, engine(), randomness) if fit_is_due(spec, slot) else None
         fit = running.fit()
-        attributed = attribute(spec, engine(), slot, fit)
+        attributed = attributing(spec, engine(), slot, fit)
         events = attributed.events
         if running.opening is not None:
             check_holdout(spec, events)

@@ -187,7 +187,14 @@ def plan(
 
 @app.command()
 def release(
-    file: CampaignFile,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="The campaign file (TOML); or several, or folders of them, which are released "
+            "together.",
+        ),
+    ],
     slot: Annotated[
         int | None,
         typer.Option(help="Only this slot: the next one, or one that was released before."),
@@ -213,10 +220,14 @@ def release(
 
     A slot is due when it is over: run this after the day's files have landed, because a released
     slot is never drawn again. One that was released before is returned as it was.
+
+    Of several campaigns, those that read the same events share one scan of them, and each is
+    released as it is alone. Who fails stops no other, is named at the end, and makes the exit code
+    1; run it again after correcting it.
     """
     from adsbpc.cli.release import run
 
-    run(file, slot, through, dry, as_json)
+    run(files, slot, through, dry, as_json)
 
 
 @app.command()

@@ -9,10 +9,10 @@ from adsbpc.cli.console import notes
 Quarantined = Mapping[tuple[str, str], int]
 
 
-def note_quarantine(quarantined: Quarantined, where: str = "") -> None:
-    """`where` so many rows were found, if it is not everywhere."""
+def note_quarantine(quarantined: Quarantined, where: str = "", whose: str = "") -> None:
+    """`where` so many rows were found, if it is not everywhere; `whose` they are opens the line."""
     for (source, reason), count in quarantined.items():
-        told = f"quarantined {count:,} {source}{f' {where}' if where else ''}: {reason}"
+        told = f"{whose}quarantined {count:,} {source}{f' {where}' if where else ''}: {reason}"
         notes().print(told, style="yellow")
 
 

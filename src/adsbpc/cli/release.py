@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from adsbpc import telemetry
-from adsbpc.campaign import Campaign, Released
+from adsbpc.campaign import Campaign, Overview, Released
 from adsbpc.campaign.overview import start_problem
 from adsbpc.campaign.release import rows_of
 from adsbpc.campaign.series import Series
@@ -23,12 +23,25 @@ from adsbpc.errors import SpecError
 from adsbpc.report.wording import LARGE_FIT_NOISE, noise_of_fit
 
 
-def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: bool) -> None:
-    series = Series.load(file)
+def run(
+    given: Sequence[Path], slot: int | None, through: str | None, dry: bool, as_json: bool
+) -> None:
+    """One campaign by itself; several, or those of folders, together."""
+    if len(given) > 1 or given[0].is_dir():
+        from adsbpc.cli import release_many
+
+        if slot is not None:
+            raise SpecError(
+                f"--slot {slot}: is of one campaign, and several are given. Give one file, or "
+                "--through DATE"
+            )
+        release_many.run(given, through, dry, as_json)
+        return
+    series = Series.load(given[0])
     if series is not None:
         _run_series(series, slot, through, dry, as_json)
         return
-    campaign = Campaign.load(file)
+    campaign = Campaign.load(given[0])
     if dry:
         _rehearse(campaign, slot, as_json)
         return
@@ -43,7 +56,7 @@ def run(file: Path, slot: int | None, through: str | None, dry: bool, as_json: b
                 print(as_line(released), flush=True)
     note_events(done)
     for one in done:
-        _note_fit(one)
+        note_fit(one)
     if as_json:
         return
     if not done:
@@ -82,7 +95,7 @@ def _run_series(
                 print(as_line(released), flush=True)
     note_events(done)
     for one in done:
-        _note_fit(one)
+        note_fit(one)
     if as_json:
         return
     if not done:
@@ -131,8 +144,9 @@ def as_line(released: Released) -> str:
     )
 
 
-def note_events(done: list[Released]) -> None:
-    """What was read, for the operator: never part of what is published."""
+def note_events(done: list[Released], whose: str = "", left_out: str | None = None) -> None:
+    """What was read, for the operator: never part of what is published. `whose` it is opens the
+    lines, where there are several; a reason may be `left_out`."""
     read = [one for one in done if one.conversions is not None]
     if not read:
         return
@@ -140,24 +154,25 @@ def note_events(done: list[Released]) -> None:
     most: dict[tuple[str, str], int] = {}
     for one in read:
         for kind, count in one.quarantined.items():
-            most[kind] = max(count, most.get(kind, 0))
-    note_quarantine(most, "in one slot" if len(read) > 1 else "")
+            if kind[1] != left_out:
+                most[kind] = max(count, most.get(kind, 0))
+    note_quarantine(most, "in one slot" if len(read) > 1 else "", whose)
     if not any(one.conversions for one in done):
         notes().print(
-            "WARNING: no conversion was read. The slots are released and charged all the same, "
-            "because stopping would tell. Check [campaign] advertiser and [events]; next time try "
-            "--dry-run first",
+            f"{whose}WARNING: no conversion was read. The slots are released and charged all the "
+            "same, because stopping would tell. Check [campaign] advertiser and [events]; next "
+            "time try --dry-run first",
             style="bold yellow",
         )
 
 
-def _note_fit(released: Released) -> None:
+def note_fit(released: Released, whose: str = "") -> None:
     """How noisy a fit is that was just made."""
     fit = None if released.replayed else released.release.fit
     if fit is None or fit.relative_noise is None:
         return
     style = "bold yellow" if fit.relative_noise > LARGE_FIT_NOISE else None
-    notes().print(noise_of_fit(fit.relative_noise), style=style)
+    notes().print(f"{whose}{noise_of_fit(fit.relative_noise)}", style=style)
 
 
 def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:
@@ -165,6 +180,11 @@ def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(overview_object(found)))
         return
+    show_rehearsal(campaign, found)
+
+
+def show_rehearsal(campaign: Campaign, found: Overview) -> None:
+    """What a dry run has found."""
     show_overview(found, results())
     problem = start_problem(campaign.spec, found)
     if problem is not None and found.slot == 1:

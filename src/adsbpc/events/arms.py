@@ -15,9 +15,10 @@ from typing import Literal
 
 from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import ReleaseError, SpecError
+from adsbpc.events.opening import source_files
 from adsbpc.events.schema import Field, FieldKind, map_fields
 from adsbpc.events.sources import Source, dialect_of, resolve_source
-from adsbpc.events.tables import EventTables, source_files
+from adsbpc.events.tables import EventTables
 from adsbpc.model.arms import DIGITS, KeyedArms, key_mark, read_key
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.lift_spec import LiftSection

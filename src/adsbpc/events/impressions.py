@@ -23,22 +23,32 @@ def in_reach(spec: CampaignSpec, first: int, last: int) -> str:
 def publishers_sql(spec: CampaignSpec, impressions: Relation, reading: SourceReading) -> str:
     further = reading.further_columns
     by_place = "".join(f", seen.{name}" for name in reading.dimensions)
-    listed = ", ".join(
-        f"({quote_text(publisher)}, {index})"
-        for index, publisher in enumerate(spec.campaign.publishers)
-    )
     return f"""
 WITH seen AS (
   SELECT DISTINCT publisher_id{further} FROM {impressions} WHERE reason IS NULL
 ),
-listed AS (SELECT * FROM (VALUES {listed}) AS public_list(publisher_id, publisher_index))
+listed AS (SELECT * FROM {public_list(spec)})
 SELECT
   CAST(row_number() OVER (ORDER BY seen.publisher_id{by_place}) - 1 AS BIGINT)
     AS publisher_number,
   seen.publisher_id{by_place},
-  CAST(coalesce(listed.publisher_index, {len(spec.campaign.publishers)}) AS INT)
-    AS publisher_index
+  {listed_index(spec, "listed")}
 FROM seen LEFT JOIN listed ON listed.publisher_id = seen.publisher_id"""
+
+
+def public_list(spec: CampaignSpec) -> str:
+    """Rows (publisher_id, publisher_index) of a campaign's list."""
+    listed = ", ".join(
+        f"({quote_text(publisher)}, {index})"
+        for index, publisher in enumerate(spec.campaign.publishers)
+    )
+    return f"(VALUES {listed}) AS public_list(publisher_id, publisher_index)"
+
+
+def listed_index(spec: CampaignSpec, listed: str) -> str:
+    """The place in the list, for rows that were joined with it; who is not in it has the last."""
+    unlisted = len(spec.campaign.publishers)
+    return f"CAST(coalesce({listed}.publisher_index, {unlisted}) AS INT) AS publisher_index"
 
 
 def touch_order(window: Window, publisher_count: int) -> str:

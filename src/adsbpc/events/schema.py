@@ -18,6 +18,12 @@ LARGEST_VALUE = 1e15
 # Moments before 1900, and from 2200 on, do not parse: no sum or difference of others can overflow.
 EARLIEST_US = -2_208_988_800_000_000
 LATEST_US = 7_258_118_400_000_000
+# The shape of a text `timestamp_text` that is no timestamp, without what it says.
+TIMESTAMP_SHAPE = (
+    "translate(substr(timestamp_text, 1, 40), '0123456789abcdefghijklmnopqrstuvwxyz"
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ', '9999999999aaaaaaaaaaaaaaaaaaaaaaaaaa"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAA')"
+)
 # Of ids and kinds that are pushed to the service, which stores them for others to read.
 LONGEST_TEXT = 200
 

@@ -29,12 +29,13 @@ rows are told with the slots that read them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from adsbpc.engines import ColumnKind, Engine, Relation
-from adsbpc.errors import SourceError, SpecError
+from adsbpc.engines import Engine, Relation
+from adsbpc.errors import SpecError
 from adsbpc.events.impressions import (
     exposures_sql,
     in_reach,
@@ -43,18 +44,9 @@ from adsbpc.events.impressions import (
     touches_sql,
 )
 from adsbpc.events.moments import Window
+from adsbpc.events.opening import OpenedSources, OtherRows, Reach, open_sources
 from adsbpc.events.placement import conversions_sql
-from adsbpc.events.schema import (
-    CONVERSION_FIELDS,
-    EARLIEST_US,
-    IMPRESSION_FIELDS,
-    Field,
-    FieldKind,
-    MappedField,
-    Reason,
-    map_fields,
-)
-from adsbpc.events.sources import Source, dialect_of, resolve_source
+from adsbpc.events.schema import TIMESTAMP_SHAPE, Reason
 from adsbpc.events.validation import (
     SourceReading,
     conversions_checked,
@@ -62,9 +54,6 @@ from adsbpc.events.validation import (
     repeated_marks,
     without_repeats,
 )
-from adsbpc.model.clock_format import ClockFormat
-from adsbpc.model.durations import MICROSECONDS_PER_DAY
-from adsbpc.model.slots import ZoneOffset, zone_offsets
 from adsbpc.model.spec import CampaignSpec
 
 _IMPRESSION_COLUMNS = (
@@ -72,18 +61,6 @@ _IMPRESSION_COLUMNS = (
 )
 _CONVERSION_COLUMNS = (
     "user_id, advertiser_id, kind, value, event_id, timestamp_text, time_us, arrived_us"
-)
-_DIMENSION = Field("column", FieldKind.IDENTIFIER)
-
-# Before every moment that a row may have, in any zone, and still one that nanoseconds can tell.
-_EVER = EARLIEST_US - 2 * MICROSECONDS_PER_DAY
-
-
-# The shape of a text that is no timestamp, without what it says.
-_SHAPE = (
-    "translate(substr(timestamp_text, 1, 40), '0123456789abcdefghijklmnopqrstuvwxyz"
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZ', '9999999999aaaaaaaaaaaaaaaaaaaaaaaaaa"
-    "AAAAAAAAAAAAAAAAAAAAAAAAAA')"
 )
 
 
@@ -124,6 +101,9 @@ class EventTables:
     late_after_us: int | None = None
     # None where nobody's past matters.
     history: Relation | None = None
+    # Bad rows, by source, that were counted where they stand: those of other advertisers, where
+    # several campaigns share a scan.
+    others: Mapping[str, OtherRows] = field(default_factory=dict)
 
     @property
     def by_arrival(self) -> bool:
@@ -136,7 +116,10 @@ class EventTables:
             f"SELECT source, reason, count(*) FROM {self.quarantine}"
             " GROUP BY source, reason ORDER BY source, reason",
         )
-        return {(source, reason): count for source, reason, count in found}
+        counts = Counter({(source, reason): count for source, reason, count in found})
+        for source, others in self.others.items():
+            counts.update({(source, reason): count for reason, count in others.counts.items()})
+        return dict(sorted(counts.items()))
 
     def conversion_count(self) -> int:
         """Good conversions in the slots that were read: for the operator, never for a report."""
@@ -156,13 +139,20 @@ class EventTables:
             is_late = f"arrived_us - time_us > {self.late_after_us}"
         found = self.engine.rows(
             "count rows",
-            f"SELECT reason, count(*), max({_SHAPE}), count(CASE WHEN {is_late} THEN 1 END)"
+            f"SELECT reason, count(*), max({TIMESTAMP_SHAPE}),"
+            f" count(CASE WHEN {is_late} THEN 1 END)"
             f" FROM {rows} GROUP BY reason ORDER BY reason",
         )
+        bad = Counter({reason: count for reason, count, *_ in found if reason is not None})
+        shapes = [shape for reason, _, shape, _ in found if reason == Reason.BAD_TIMESTAMP]
+        others = self.others.get(source)
+        if others is not None:
+            bad.update(others.counts)
+            shapes.append(others.unreadable_timestamp)
         return SourceCounts(
             sum(count for reason, count, *_ in found if reason is None),
-            {reason: count for reason, count, *_ in found if reason is not None},
-            next((shape for reason, _, shape, _ in found if reason == Reason.BAD_TIMESTAMP), None),
+            dict(sorted(bad.items())),
+            max((shape for shape in shapes if shape is not None), default=None),
             sum(late for reason, *_, late in found if reason is None),
         )
 
@@ -171,36 +161,32 @@ class EventTables:
 
 
 def read_events(
-    spec: CampaignSpec, engine: Engine, slot: int | None = None, through: int | None = None
+    spec: CampaignSpec,
+    engine: Engine,
+    slot: int | None = None,
+    through: int | None = None,
+    opened: OpenedSources | None = None,
 ) -> EventTables:
-    """Open, check and lay out a campaign's events: those of all slots, of one, or of all up to
-    one."""
-    impressions, conversions = _open_sources(spec, engine)
+    """Check and lay out a campaign's events: those of all slots, of one, or of all up to one. Its
+    sources are opened, unless they have been for several campaigns."""
+    opened = opened or open_sources(spec, engine)
+    impressions, conversions = opened.impressions, opened.conversions
     last_slot = through or spec.campaign.slots
     if slot is not None and not 1 <= slot <= last_slot:
         raise SpecError(f"slot = {slot}: expected a number from 1 to {last_slot}")
     slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
-    lateness = spec.events.max_lateness if "arrived_at" in conversions.fields else 0
-    grid, lookback = spec.grid, spec.attribution.longest_lookback
-    begins_at, ends_at = grid.boundaries[slots.start - 1], grid.boundaries[slots.stop - 1]
-    # Conversions that have waited for a touch may be in the slot, too.
-    starts_at = max(begins_at - spec.events.wait, grid.starts_at)
-    # And where the past of its people matters, all conversions are read that they may have had.
-    reads_from = grid.starts_at if spec.looks_back else starts_at
+    reach = Reach.of(spec, slots, conversions)
+    starts_at, ends_at, lateness = reach.starts_at, reach.ends_at, reach.lateness
     by_arrival = spec.events.settle is not None
-    first_moment = starts_at - lateness - lookback
 
-    def window(reading: SourceReading, first: int) -> Window | None:
-        if slot is None:
-            return None
-        # The first of several rows with one id may be older than what is asked for.
-        return (_EVER if "event_id" in reading.fields else first), ends_at
+    def window(source: str, reading: SourceReading) -> Window | None:
+        return None if slot is None else reach.window(source, reading)
 
     # The rows of one slot are few, and are kept; those of all slots stay where they are. So are
     # conversions with ids, which are gone through twice, and are few beside impressions.
     parsed = _rows(
         engine, "conversions_parsed",
-        conversions_checked(conversions, spec, window(conversions, reads_from)),
+        conversions_checked(conversions, spec, window("conversions", conversions)),
         kept=slot is not None and "event_id" in conversions.fields,
     )  # fmt: skip
     # The first to arrive is kept, so that a repeat can never displace what was released.
@@ -211,11 +197,11 @@ def read_events(
     )  # fmt: skip
     read_conversions = _rows(
         engine, "conversions_read",
-        _good_or_bad(checked, f"arrived_us >= {reads_from} AND arrived_us < {ends_at}"),
+        _good_or_bad(checked, f"arrived_us >= {reach.reads_from} AND arrived_us < {ends_at}"),
         kept=slot is not None,
     )  # fmt: skip
 
-    parsed = Relation.of(impressions_checked(impressions, spec, window(impressions, first_moment)))
+    parsed = Relation.of(impressions_checked(impressions, spec, window("impressions", impressions)))
     checked = _without_repeats(
         engine, impressions, parsed,
         _IMPRESSION_COLUMNS + (", arrived_us" * by_arrival) + impressions.further_columns,
@@ -233,7 +219,7 @@ def read_events(
         )
         if spec.counts_impressions:
             # What the slot itself has counts, whoever sees it.
-            kept = f"({kept} OR time_us >= {begins_at})"
+            kept = f"({kept} OR time_us >= {reach.begins_at})"
         wanted += f" AND {kept}"
     read_impressions = _rows(
         engine, "impressions_read", _good_or_bad(checked, wanted), kept=slot is not None
@@ -241,7 +227,7 @@ def read_events(
 
     publishers = engine.table("publishers", publishers_sql(spec, read_impressions, impressions))
     ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
-    order = touch_order((first_moment, ends_at), publisher_count)
+    order = touch_order((reach.first_moment, ends_at), publisher_count)
     placed = engine.table(
         "conversions",
         conversions_sql(spec, slots, read_conversions, read_impressions, further),
@@ -258,7 +244,9 @@ def read_events(
         placed,
         Relation.of(touches_sql(read_impressions, publishers, impressions, order, by_arrival)),
         Relation.of(
-            exposures_sql(spec, read_impressions, publishers, impressions, (begins_at, ends_at))
+            exposures_sql(
+                spec, read_impressions, publishers, impressions, (reach.begins_at, ends_at)
+            )
         ),
         publishers,
         Relation.of(_quarantine(read_impressions, read_conversions)),
@@ -270,87 +258,8 @@ def read_events(
         tuple(impressions.dimensions),
         spec.events.held_back + spec.events.wait if by_arrival else None,
         arriving(range(1, slots.stop)) if spec.looks_back else None,
+        opened.others,
     )
-
-
-def source_files(spec: CampaignSpec) -> set[Path]:
-    """The local files that a campaign reads."""
-    sources = [
-        resolve_source(location, spec.directory, f"[events] {key}", dialect_of(spec))
-        for key, location in (
-            ("impressions", spec.events.impressions),
-            ("conversions", spec.events.conversions),
-        )
-    ]
-    return {Path(file).resolve() for source in sources for file in source.files}
-
-
-def _open_sources(spec: CampaignSpec, engine: Engine) -> tuple[SourceReading, SourceReading]:
-    events = spec.events
-    counts_value = spec.counts_value
-    left_out = {"kind"} if events.impression_kind else set()
-    left_out |= {"arrived_at"} if events.settle is None else set()
-    impression_fields = tuple(f for f in IMPRESSION_FIELDS if f.name not in left_out)
-    # What stands in a column that nothing is counted of does not matter.
-    conversion_fields = tuple(f for f in CONVERSION_FIELDS if f.name != "value" or counts_value)
-    opened: list[tuple[Relation, Source, dict[str, MappedField], dict[str, tuple[str, ...]]]] = []
-    for name, location, fields, columns in (
-        ("impressions", events.impressions, impression_fields, events.impression_columns),
-        ("conversions", events.conversions, conversion_fields, events.conversion_columns),
-    ):
-        source = resolve_source(location, spec.directory, f"[events] {name}", dialect_of(spec))
-        schemas = source.describe(engine)
-        asked_for = columns.model_fields_set | ({"value"} if counts_value else set())
-        mapped = map_fields(
-            fields, columns.model_dump(), frozenset(asked_for), schemas,
-            f"events.{name.removesuffix('s')}_columns", all_text=source.is_csv,
-        )  # fmt: skip
-        lists: dict[str, tuple[str, ...]] = {}
-        for dimension, section in spec.dimensions.items():
-            if f"{section.of}s" == name:
-                index = spec.index_columns[dimension]
-                mapped[index] = map_fields(
-                    (_DIMENSION,), {"column": section.column}, frozenset(), schemas,
-                    f"dimensions.{dimension}", all_text=source.is_csv,
-                )["column"]  # fmt: skip
-                lists[index] = section.values
-        columns_read = list(dict.fromkeys(field.column for field in mapped.values()))
-        opened.append((source.open(engine, f"{name}_source", columns_read), source, mapped, lists))
-    # Users keep integer ids only if both sides have them; otherwise both are compared as text.
-    text_users = any(mapped["user_id"].kind is ColumnKind.TEXT for _, _, mapped, _ in opened)
-    readings = []
-    for rows, source, mapped, lists in opened:
-        reading = SourceReading(
-            rows, mapped, text_users, events.csv if source.is_csv else None, events.timestamps,
-            ClockFormat(events.timestamp_format) if events.timestamp_format else None,
-            _offsets(spec), lists,
-        )  # fmt: skip
-        for field in ("timestamp", "arrived_at"):
-            if field in mapped:
-                _check_moments(spec, reading, field, source.where)
-        readings.append(reading)
-    return readings[0], readings[1]
-
-
-def _offsets(spec: CampaignSpec) -> tuple[ZoneOffset, ...]:
-    """Of the whole campaign, whichever slot is read."""
-    events = spec.events
-    lookback = events.max_lateness + events.wait + spec.attribution.longest_lookback
-    zone = events.timezone or spec.campaign.timezone
-    return zone_offsets(zone, spec.grid.starts_at - lookback, spec.grid.ends_at + events.held_back)
-
-
-def _check_moments(spec: CampaignSpec, reading: SourceReading, field: str, where: str) -> None:
-    """Refuse integers of which nobody said what they count. Nothing is read off the rows."""
-    form, mapped = spec.events.timestamps, reading.fields[field]
-    place = f"{where}, column {mapped.column!r}"
-    declared = form.startswith("epoch") or reading.clock is not None
-    if mapped.kind is ColumnKind.INTEGER and not declared:
-        raise SourceError(
-            place, "integers", "timestamps, or to be told what the integers count",
-            'Set [events] timestamps = "epoch_seconds", "epoch_milliseconds" or'
-            ' "epoch_microseconds", or timestamp_format = "%Y%m%d".',
-        )  # fmt: skip
 
 
 def _without_repeats(

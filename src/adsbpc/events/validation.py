@@ -120,11 +120,16 @@ class SourceReading:
 
     def rows_in(self, field: str, window: Window | None) -> str:
         """The source, without what cannot lie in a window if there is one."""
-        if window is None or self.clock is not None:
+        if window is None:
             return str(self.rows)
+        return f"{self.rows} WHERE {self.may_lie_in(field, window)}"
+
+    def may_lie_in(self, field: str, window: Window) -> str:
+        """Whether a row may be of a window, from its column alone."""
+        if self.clock is not None:
+            return "TRUE"
         kind = self.fields[field].kind
-        inside = may_lie_in(self.column(field), kind, self.form, window, self.offsets)
-        return f"{self.rows} WHERE {inside}"
+        return may_lie_in(self.column(field), kind, self.form, window, self.offsets)
 
     def _moment(self, field: str) -> Moment:
         return moment(self.column(field), self.fields[field].kind, self.form, self.clock)
@@ -149,7 +154,10 @@ def _reasons(rules: list[tuple[str, Reason]]) -> str:
     return f"CASE\n    WHEN unreadable IS NOT NULL THEN unreadable\n    {branches}\n  END AS reason"
 
 
-def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Window | None) -> str:
+def impressions_checked(
+    reading: SourceReading, spec: CampaignSpec, window: Window | None, *, of_others: bool = False
+) -> str:
+    """Rows of a window, each with its reason if it is bad; as rows `of_others`, all of them are."""
     kind = spec.events.impression_kind
     arrives = "arrived_at" in reading.fields
     kind_column = quote_text(kind) if kind else f"lower({reading.text('kind')})"
@@ -160,7 +168,7 @@ def impressions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
             ("timestamp_absent", Reason.NO_TIMESTAMP),
             ("time_us IS NULL", Reason.BAD_TIMESTAMP),
             (reading.has_wrong_zone("timestamp"), Reason.MIXED_ZONES),
-            (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
+            (_another_advertiser(spec, of_others), Reason.OTHER_ADVERTISER),
             ("publisher_id IS NULL", Reason.NO_PUBLISHER),
             (f"kind IS NULL OR kind NOT IN ({_IMPRESSION_KINDS})", Reason.UNKNOWN_KIND),
             ("arrived_us IS NULL" if arrives else "FALSE", Reason.BAD_ARRIVAL),
@@ -201,8 +209,11 @@ FROM (
 ) AS timed"""
 
 
-def conversions_checked(reading: SourceReading, spec: CampaignSpec, window: Window | None) -> str:
-    arrives = "arrived_at" if "arrived_at" in reading.fields else "timestamp"
+def conversions_checked(
+    reading: SourceReading, spec: CampaignSpec, window: Window | None, *, of_others: bool = False
+) -> str:
+    """The same for conversions, whose moment is that of their arrival."""
+    arrives = conversions_arrive(reading)
     late = f"arrived_us - time_us > {spec.events.max_lateness}"
     needs_value = "value" in reading.fields
     reasons = _reasons(
@@ -217,7 +228,7 @@ def conversions_checked(reading: SourceReading, spec: CampaignSpec, window: Wind
             (reading.has_wrong_zone(arrives), Reason.MIXED_ZONES),
             ("arrived_us < time_us", Reason.EARLY_ARRIVAL),
             (late, Reason.LATE_ARRIVAL),
-            (_another_advertiser(spec), Reason.OTHER_ADVERTISER),
+            (_another_advertiser(spec, of_others), Reason.OTHER_ADVERTISER),
             ("value IS NULL" if needs_value else "FALSE", Reason.NO_VALUE),
             ("isnan(value)" if needs_value else "FALSE", Reason.NO_NUMBER),
             (
@@ -254,7 +265,14 @@ FROM (
 ) AS timed"""
 
 
-def _another_advertiser(spec: CampaignSpec) -> str:
+def conversions_arrive(reading: SourceReading) -> str:
+    """The field that says when conversions arrive."""
+    return "arrived_at" if "arrived_at" in reading.fields else "timestamp"
+
+
+def _another_advertiser(spec: CampaignSpec, of_others: bool) -> str:
+    if of_others:
+        return "TRUE"
     return f"advertiser_id IS NULL OR advertiser_id <> {quote_text(spec.campaign.advertiser)}"
 
 

@@ -17,7 +17,13 @@ import pytest
 from sqlalchemy import update
 
 from adsbpc import Client
+from adsbpc.campaign import data_path
 from adsbpc.client import ClientError
+from adsbpc.engines import Relation
+from adsbpc.engines.duckdb_engine import DuckDBEngine
+from adsbpc.errors import ReleaseError
+from adsbpc.events import read_events
+from adsbpc.model import CampaignSpec
 from adsbpc.service.auth.permissions import Role
 from adsbpc.service.ingest.event_files import LOCK
 from adsbpc.service.releases import leases
@@ -132,6 +138,46 @@ def _release(server: Running, campaign: str) -> None:
 def figure(server: Running, name: str) -> float:
     lines = http().get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
+
+
+def test_campaigns_of_an_advertiser_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what one of them fails with is its own."""
+    scans: list[str] = []
+    table, read = DuckDBEngine.table, read_events
+
+    def noted(self: DuckDBEngine, what: str, sql: str, row_key: str | None = None) -> Relation:
+        scans.extend([what] if what.endswith("_by_advertiser") else [])
+        return table(self, what, sql, row_key)
+
+    def failing(spec: CampaignSpec, *arguments: Any, **named: Any) -> Any:
+        if spec.campaign.name == "campaign 1":
+            raise ReleaseError("it cannot be read. Look at it")
+        return read(spec, *arguments, **named)
+
+    monkeypatch.setattr(DuckDBEngine, "table", noted)
+    monkeypatch.setattr(data_path, "read_events", failing)
+    clock = SetClock(START)
+    settings = settings_in(tmp_path, scheduler={"enabled": False, "grace": "1m"})
+    with running(settings, clock) as server:
+        operator = server.client("operator")
+        made = [
+            operator.create_campaign(
+                content(name=f"campaign {k}", scope=f"scope {k}")
+                | {"attribution": {"model": "uniform" if k == 1 else "last_touch"}}
+            )["id"]
+            for k in range(3)
+        ]
+        push(server)
+        clock.moment = START + DAY + timedelta(minutes=2)
+        server.backend.scheduler.look()
+        assert scans == ["impressions_by_advertiser", "conversions_by_advertiser"]
+        assert [released(server, each) for each in made] == [1, 0, 1]
+        problems = {one["name"]: one["problem"] for one in operator.operations()["scheduler"]}
+        assert problems == {
+            "campaign 0": "", "campaign 1": "it cannot be read. Look at it", "campaign 2": "",
+        }  # fmt: skip
 
 
 def test_a_faster_server_leaves_nothing_to_do(

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import update
 
-from adsbpc.campaign import Released
+from adsbpc.campaign import Campaign, Released
+from adsbpc.campaign.together import Asked, releasing_together
 from adsbpc.errors import AdsbpcError, ReleaseError
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
@@ -92,9 +95,12 @@ class Scheduler:
         for registered in self._book.all():
             self._publication.note(registered)
         while not self._stopping.is_set():
-            if not [
-                each for each in self._book.all() if self._is_due(each) and self._advance(each)
-            ]:
+            # Events stand in files by advertiser: what is due of one may be read together.
+            groups: dict[str, list[Registered]] = {}
+            for each in self._book.all():
+                if self._is_due(each):
+                    groups.setdefault(each.advertiser, []).append(each)
+            if not [group for group in groups.values() if self._advance(group)]:
                 break
 
     def _is_due(self, registered: Registered) -> bool:
@@ -108,30 +114,57 @@ class Scheduler:
         doubtful = registered.problem or registered.campaign_id not in self._published
         return last if last and doubtful else last + 1
 
-    def _advance(self, registered: Registered) -> bool:
-        """Release the next slot; whether it was done, so that there may be more to do."""
-        with self._leases.held(registered.campaign_id) as ours:
-            if not ours:
-                return False
-            try:
-                # It may have been paused or withdrawn meanwhile.
-                found = self._book.get(registered.campaign_id)
-                if found is None:
-                    return False
-                registered = found
-                slot = self._next(registered)
-                # Another server may have been faster, and the slot after its one is not over.
-                if slot > self._due(registered):
-                    return False
-                self._note(registered, self._release(registered, slot))
-            except AdsbpcError as error:
-                self._failed(registered, error, public_text(error))
-                return False
-            # A mistake in one campaign must not stop the others, nor the thread.
-            except Exception as error:  # noqa: BLE001
-                self._failed(registered, error, "it broke. The server's log says where")
-                return False
-            return True
+    def _advance(self, group: Sequence[Registered]) -> bool:
+        """Release the next slot of each; whether any was, so that there may be more to do."""
+        done = False
+        with ExitStack() as stack:
+            ready: dict[int, Registered] = {}
+            asked: list[Asked] = []
+            for registered in group:
+                with self._guarded(registered):
+                    found = self._ready(registered, stack)
+                    if found is not None:
+                        current, campaign, slot = found
+                        ready[id(campaign)] = current
+                        asked.append(Asked(campaign, slot))
+            for outcome in stack.enter_context(closing(releasing_together(asked))):
+                registered = ready[id(outcome.campaign)]
+                with self._guarded(registered):
+                    if outcome.released is None:
+                        assert outcome.failure is not None
+                        raise outcome.failure
+                    self._note(registered, outcome.released)
+                    done = True
+                if self._stopping.is_set():
+                    break
+        return done
+
+    def _ready(
+        self, registered: Registered, stack: ExitStack
+    ) -> tuple[Registered, Campaign, int] | None:
+        """A campaign that is ours for as long as the stack is open, with its next slot; None if
+        there is nothing to do, or somebody else does it."""
+        if not stack.enter_context(self._leases.held(registered.campaign_id)):
+            return None
+        # It may have been paused or withdrawn meanwhile.
+        found = self._book.get(registered.campaign_id)
+        if found is None:
+            return None
+        slot = self._next(found)
+        # Another server may have been faster, and the slot after its one is not over.
+        if slot > self._due(found):
+            return None
+        return found, stack.enter_context(self._book.ready(found, slot)), slot
+
+    @contextmanager
+    def _guarded(self, registered: Registered) -> Iterator[None]:
+        """What goes wrong with a campaign is noted, and stops neither others nor the thread."""
+        try:
+            yield
+        except AdsbpcError as error:
+            self._failed(registered, error, public_text(error))
+        except Exception as error:  # noqa: BLE001
+            self._failed(registered, error, "it broke. The server's log says where")
 
     def _failed(self, registered: Registered, error: Exception, problem: str) -> None:
         """Try again later, and later each time."""
