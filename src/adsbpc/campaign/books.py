@@ -20,7 +20,8 @@ from uuid import uuid4
 
 from adsbpc.campaign.release_folder import folder_name
 from adsbpc.contributions import Books
-from adsbpc.contributions.account_books import FILES, NAMES, USERS
+from adsbpc.contributions.account_books import FILES, NAMES
+from adsbpc.contributions.long_books import LONG_FILES, READ_AGAIN, SUMS, LongBooks
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.engines import Engine, quote_text
 from adsbpc.errors import EngineError, LedgerError, SourceError
@@ -33,12 +34,15 @@ FOLDER = "adsbpc-books"
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
 _FORMAT = 2
+# Of the files of a long campaign, of which only the newest are read again.
+_LONG_FORMAT = 3
+_LONG_SWEPT = 8
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
 # Signs in a path that some engine takes for a pattern.
 _SIGNS = "*?[]{}\\"
 # Steps of an engine that write books, and what it says of a disk that does not take them.
-_WRITES = tuple(f"write {file}" for file in FILES)
+_WRITES = tuple(f"write {file}" for file in {*FILES, *LONG_FILES})
 _REFUSALS = tuple(
     os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 )
@@ -66,18 +70,33 @@ class BookFolder:
     @contextmanager
     def attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[Books]:
         """The books that count, and a new folder for the next slot's, which goes if this fails."""
-        books = self._open(steps)
+        earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
+        own = [step_of(step, self._measure) for step in steps]
+        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
+        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
+        with self._opened(steps) as new:
+            yield Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
+
+    @contextmanager
+    def long_attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[LongBooks]:
+        """The same for a long campaign: the books of the slot before are all that counts."""
+        last = self._committed(len(steps), steps[-1]) if steps else None
+        with self._opened(steps) as new:
+            yield LongBooks(len(steps) + 1, last, new)
+
+    @contextmanager
+    def _opened(self, steps: Sequence[dict[str, Any]]) -> Iterator[Path]:
+        new = self._open(steps)
         self._sweep(steps)
         try:
-            yield books
+            yield new
         except BaseException as error:
-            shutil.rmtree(books.new, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
             if _is_refused_by_the_disk(error):
-                raise _not_written(books.new, error.cause) from error
+                raise _not_written(new, error.cause) from error
             raise
 
-    def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
-        earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
+    def _open(self, steps: Sequence[dict[str, Any]]) -> Path:
         problem = self.problem(steps)
         if problem is not None:
             raise LedgerError(problem)
@@ -91,10 +110,7 @@ class BookFolder:
             new.mkdir(parents=True, mode=0o700)
         except OSError as error:
             raise _not_written(new, error.strerror) from None
-        own = [step_of(step, self._measure) for step in steps]
-        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
-        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
-        return Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
+        return new
 
     def check_new(self) -> None:
         """Refuse a campaign that the ledger does not know, and that has books all the same: it was
@@ -135,9 +151,9 @@ class BookFolder:
 
     def seal(self, new: Path) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""
-        files = {}
+        files, is_long = {}, (new / SUMS).exists()
         try:
-            for file in FILES:
+            for file in LONG_FILES if is_long else FILES:
                 with (new / file).open("rb") as content:
                     os.fsync(content.fileno())
                     files[file] = [os.fstat(content.fileno()).st_size, _hash(content)]
@@ -149,27 +165,36 @@ class BookFolder:
                 f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
                 "run the same command again"
             ) from None
-        return {"format": _FORMAT, "attempt": new.name, "files": files}
+        written = _LONG_FORMAT if is_long else _FORMAT
+        return {"format": written, "attempt": new.name, "files": files}
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
-        for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1):
+        out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
+        if out_of_use and self._is_long(steps[-1]):
+            out_of_use = out_of_use[-_LONG_SWEPT:]
+        for slot, step in out_of_use:
             committed = self._committed(slot, step)
-            with suppress(OSError):
-                (committed / USERS).unlink(missing_ok=True)
+            for file in READ_AGAIN:
+                with suppress(OSError):
+                    (committed / file).unlink(missing_ok=True)
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     shutil.rmtree(other, ignore_errors=True)
 
     def problem(self, steps: Sequence[dict[str, Any]]) -> str | None:
-        """What of the books is not what the ledger says, if anything."""
-        for slot, step in enumerate(steps, start=1):
+        """What of the books is not what the ledger says, if anything. Of a long campaign only what
+        is read again is looked at: the rest is for who audits."""
+        newest = list(enumerate(steps, start=1))
+        if steps and self._is_long(steps[-1]):
+            newest = newest[-1:]
+        for slot, step in newest:
             books = step_of(step, self._measure).get("books")
             if books is None:
                 continue
             folder = self._committed(slot, step)
             for file in books["files"]:
-                if file == USERS and slot < len(steps):
+                if file in READ_AGAIN and slot < len(steps):
                     continue
                 try:
                     with (folder / file).open("rb") as content:
@@ -179,10 +204,14 @@ class BookFolder:
                     return f"{folder / file}: cannot be read ({error.strerror}). {_LOST}"
         return None
 
+    def _is_long(self, step: dict[str, Any]) -> bool:
+        books = step_of(step, self._measure).get("books") or {}
+        return bool(books.get("format", 1) == _LONG_FORMAT)
+
     def _committed(self, slot: int, step: dict[str, Any]) -> Path:
         try:
             books = step_of(step, self._measure)["books"]
-            format_of(books, _FORMAT)
+            format_of(books, _LONG_FORMAT)
             return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None

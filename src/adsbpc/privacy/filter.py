@@ -110,11 +110,11 @@ class Terms:
     """What decides about one slot. All of it is public, and fixed before the slot's contributions
     are looked at.
 
-    `costs` are G_t1 .. G_tt, or what says the same in a long campaign; `multiplier` is that of all cells, or `multipliers` has one for each,
-    where no view sums cells. `cut_multiplier` is the one of the column that counts what was cut,
-    and `rest`, if there is one, is for what that one cannot count. Costs of columns add up, so that
-    what is kept may cost `kept_limit` and what is counted as cut `cut_limit`, and none uses up
-    another's.
+    `costs` are G_t1 .. G_tt, or what stands for them in a long campaign; `multiplier` is that of
+    all cells, or `multipliers` has one for each, where no view sums cells. `cut_multiplier` is the
+    one of the column that counts what was cut, and `rest`, if there is one, is for what that one
+    cannot count. Costs of columns add up, so that what is kept may cost `kept_limit` and what is
+    counted as cut `cut_limit`, and none uses up another's.
     """
 
     costs: tuple[int, ...] | Crossing
@@ -127,7 +127,7 @@ class Terms:
     pace: Pace | None = None
 
     def __post_init__(self) -> None:
-        if self.own < 1 or (isinstance(self.costs, tuple) and min(self.costs) < 0):
+        if self.own < 1 or (not isinstance(self.costs, Crossing) and min(self.costs) < 0):
             raise PrivacyError(f"terms of slot {self.slot} with a cost below 0")
         for multiplier in (self.multiplier, *self.multipliers, *(t.multiplier for t in self.cuts)):
             if not 1 <= multiplier <= LARGEST_MULTIPLIER:
@@ -158,6 +158,13 @@ class Terms:
     @property
     def own(self) -> int:
         return self.costs.own if isinstance(self.costs, Crossing) else self.costs[-1]
+
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """G_t1 .. G_tt."""
+        if isinstance(self.costs, Crossing):
+            raise PrivacyError(f"terms of slot {self.slot} are those of a long campaign")
+        return self.costs
 
     def cap(self, multiplier: int) -> int:
         """What goes above this could never fit, even alone: it is cut before anything else."""
@@ -205,11 +212,9 @@ class Account:
 
     def before(self, terms: Terms) -> dict[int, int]:
         """sum over s < t of G_ts m_s e_s, by cell: sums have every cell, asked for again or not."""
-        if isinstance(terms.costs, Crossing):
-            raise PrivacyError(f"terms of slot {terms.slot} are those of a long campaign")
-        found: dict[int, int] = {}
+        found, costs = dict[int, int](), terms.listed
         for (slot, cell), move in self.moved.items():
-            found[cell] = found.get(cell, 0) + terms.costs[slot - 1] * move
+            found[cell] = found.get(cell, 0) + costs[slot - 1] * move
         return found
 
     def add(self, terms: Terms, moved: Mapping[int, int]) -> None:
