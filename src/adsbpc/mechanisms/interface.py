@@ -112,6 +112,10 @@ class Mechanism(Protocol):
 
     def limit(self) -> Limit: ...
 
+    @property
+    def shape(self) -> str:
+        """In words, how noise is shaped over the slots."""
+
     def condition(self, limit: float) -> str:
         """In words, when errors are those of a limit."""
 

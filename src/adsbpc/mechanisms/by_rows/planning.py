@@ -25,7 +25,6 @@ from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release import Measured
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, Strategy, histogram_squared
-from adsbpc.privacy.decays import MOST_LONG_SLOTS
 from adsbpc.privacy.filter import MOST_CELLS
 from adsbpc.privacy.strategies import MOST_SLOTS
 
@@ -53,11 +52,6 @@ def _long(
     previous: tuple[Measured, ...],
 ) -> BudgetBySlots:
     slots = question.slots
-    if slots > MOST_LONG_SLOTS:
-        raise WorkloadError(
-            f"{slots} slots: personal budgets take at most {MOST_LONG_SLOTS}. Take longer slots, "
-            'or mechanism = "adsbpc"'
-        )
     if previous:
         raise WorkloadError(
             f"{slots} slots: only campaigns of at most {MOST_SLOTS} start from an earlier one. "

@@ -56,6 +56,7 @@ from adsbpc.privacy import (
     source_of,
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
+from adsbpc.privacy.strategies import MOST_SLOTS
 from adsbpc.workloads import Margins, SeparateSums, VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
@@ -181,6 +182,16 @@ class BudgetBySlots:
             return StoredPlan(slot_pico_rho, self.mix.strategy.rows, start)
         own = self.mix.strategy
         return StoredPlan(slot_pico_rho, (), start, decays=((own.first,), own.weights, own.rates))
+
+    @property
+    def shape(self) -> str:
+        if isinstance(self.mix, DenseMix):
+            return f"a dense strategy for {self.slots:,} slots, as version 0.1 planned it"
+        return (
+            f"a strategy of {len(self.mix.strategy.rates)} decaying powers, because {self.slots:,} "
+            f"slots are more than the {MOST_SLOTS:,} of a dense one: books have running sums, and "
+            "the past is not measured again"
+        )
 
     def limit(self) -> Limit:
         if self.forecast is None:
