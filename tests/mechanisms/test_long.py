@@ -145,7 +145,7 @@ def test_forecasts_are_those_of_dense_algebra() -> None:
 class Quiet(SeededRandomness):
     """Histograms have noise, rows have none: answers must be what was let in."""
 
-    def gaussian(self, scale: float, size: int) -> np.ndarray:  # type: ignore[override]
+    def gaussian(self, scale: float, size: int) -> np.ndarray:
         drawn = super().gaussian(scale, size)
         return drawn if size > 10 else 0 * drawn
 
