@@ -22,7 +22,7 @@ from adsbpc.contributions.long_books import SUMS, LongBooks
 from adsbpc.contributions.reference import LongReferenceAccounts, ReferenceAccounts, Row
 from adsbpc.engines import Engine
 from adsbpc.errors import ContributionError
-from adsbpc.mechanisms.by_slots.decay_fit import near_toeplitz, on_long_grid
+from adsbpc.mechanisms.by_slots.decay_fit import Decays, on_long_grid
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
 from adsbpc.model.layout import Dimension
@@ -217,10 +217,12 @@ def test_a_user_adds_exactly_what_was_admitted_of_it_and_moves_nobody_else() -> 
 
 
 def test_books_are_never_cheaper_than_dense_ones_and_hardly_dearer() -> None:
-    """The same people, none of whom is cut, under one strategy of 400 slots: what running sums
+    """The same people, none of whom is cut, under one strategy of 200 slots: what running sums
     charge against G of the same entries, for everybody. Somebody comes on every slot."""
-    slots = 400
-    strategy = on_long_grid(near_toeplitz(slots, 0.5, 3), slots)
+    slots = 200
+    # Near the square root.
+    decays = Decays(np.array([0.277, 0.146, 0.068]), np.array([0.657, 0.958, 0.9975]))
+    strategy = on_long_grid(decays, slots)
     rng = np.random.default_rng(3)
     rows = [Row("daily", slot, 0, UNIT) for slot in range(1, slots + 1)] + [
         Row(f"u{user}", int(slot), int(rng.integers(0, 3)), UNIT)

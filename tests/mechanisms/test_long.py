@@ -3,6 +3,7 @@ for want of a matrix, and rows, answers and charges are what they should be."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -30,7 +31,7 @@ from adsbpc.mechanisms.by_slots.planning import plan_long
 from adsbpc.mechanisms.by_slots.state import SlotsState
 from adsbpc.mechanisms.interface import Question
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
-from adsbpc.model import Adjacency, Guarantee, Layout
+from adsbpc.model import Adjacency, Guarantee, Layout, StoredPlan
 from adsbpc.model.release import Drawn
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, SeededRandomness
@@ -44,6 +45,8 @@ from adsbpc.workloads import (
     slot_ranges,
 )
 from tests.contributions.rows import arrays_of
+from tests.mechanisms.campaigns import Given
+from tests.mechanisms.test_adoption import release_of
 
 LAYOUT = Layout.of_publishers(("P-1", "P-2", "other"))
 
@@ -92,7 +95,8 @@ def test_strategies_follow_what_is_asked() -> None:
 # ---- without a matrix ----------------------------------------------------------------------------
 
 SLOTS = 40
-STRATEGY = on_long_grid(near_toeplitz(SLOTS, 0.3, 2), SLOTS)
+DECAYS = Decays(np.array([0.2, 0.1]), np.array([0.5, 0.95]))
+STRATEGY = on_long_grid(DECAYS, SLOTS)
 MIX = DecayingMix(STRATEGY)
 
 
@@ -158,9 +162,11 @@ def planned(slots: int, **section: object) -> BudgetBySlots:
         WeightedSquaredError(),
         1 / UNIT,
     )
-    own = PersonalBudgetSection.model_validate({"strategy": "toeplitz", **section})
-    split = split_personal(Fraction(1), own, slots)
-    return plan_long(question, own, split, _paced(split["measurement"], slots), None)
+    own = PersonalBudgetSection.model_validate(section)
+    split, strategy = split_personal(Fraction(1), own, slots), on_long_grid(DECAYS, slots)
+    decays = ((strategy.first,), strategy.weights, strategy.rates)
+    slot_rho = _paced(split["measurement"], slots)
+    return plan_long(question, own, split, slot_rho, StoredPlan((), decays=decays))
 
 
 def world(slots: int) -> list[Row]:
@@ -209,6 +215,19 @@ def test_charges_are_within_the_promise_and_looks_are_paid() -> None:
     for drawn in released:
         looked = any(line.part == "histogram" for line in drawn.charges)
         assert looked == (drawn.slot in mechanism.looks) == bool(drawn.histogram)
+
+
+def test_a_campaign_goes_on_from_what_was_released() -> None:
+    """Users are admitted again under the terms that were published, and nothing is drawn."""
+    mechanism, index = planned(12), CellIndex.of(arrays_of(world(12), 12, LAYOUT))
+    accounts, again = LongArrayAccounts(index), LongArrayAccounts(index)
+    state, randomness = SlotsState(), SeededRandomness(3)
+    for _ in range(mechanism.slots):
+        drawn, after = mechanism.release(state, accounts, randomness)
+        assert mechanism.adopt(state, Given(again), release_of(drawn)) == [after]
+        state = after
+    steps = json.loads(json.dumps([state.last_step()]))
+    assert mechanism.resume(steps).kept == [state.kept[-1]]
 
 
 def test_another_strategy_is_another_plan() -> None:

@@ -51,7 +51,7 @@ class BookAudit:
     ) -> None:
         self.newcomers: list[int] | None = None
         self._record, self._plan, self._engine = record, plan, engine
-        self._files = BookFiles(record, folder, engine)
+        self._files = BookFiles(record, folder, engine, plan.is_long)
         self._told, self._done, self._steps = told, 0, 2 * len(record.slots)
 
     def claims(self) -> list[Claim]:

@@ -38,7 +38,7 @@ _COLUMNS = {
 }
 _OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
-_NEWEST_FORMAT = _LONG_FORMAT = 3
+_LONG_FORMAT = 3
 
 Told = Callable[[], None]
 
@@ -56,8 +56,9 @@ class BookFiles:
     """The folders of the released slots that count. Accounts are those of the newest: later ones
     replace them."""
 
-    def __init__(self, record: Record, folder: Path, engine: Engine) -> None:
+    def __init__(self, record: Record, folder: Path, engine: Engine, are_long: bool) -> None:
         self._record, self._folder, self._engine = record, folder, engine
+        self._formats = range(_LONG_FORMAT, _LONG_FORMAT + 1) if are_long else range(1, 3)
 
     @cached_property
     def _books(self) -> list[dict[str, Any]]:
@@ -67,9 +68,9 @@ class BookFiles:
             assert books is not None
             known = books.get("format", 1)
             require(
-                type(known) is int and 1 <= known <= _NEWEST_FORMAT,
-                f"the books of slot {slot} have format {known!r}, and this adsbpc knows 1 to "
-                f"{_NEWEST_FORMAT}",
+                type(known) is int and known in self._formats,
+                f"the books of slot {slot} have format {known!r}, and this adsbpc knows "
+                f"{' and '.join(map(str, self._formats))} for such campaigns",
             )
         return [books for books in found if books is not None]
 

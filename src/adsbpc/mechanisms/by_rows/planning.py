@@ -78,6 +78,11 @@ def plan_by_rows(
     previous: tuple[Measured, ...] = (),
 ) -> BudgetByRows:
     slots, workload = question.slots, question.workloads[0]
+    if slots > MOST_SLOTS:
+        raise WorkloadError(
+            f"{slots} slots: a dense strategy has at most {MOST_SLOTS}. Take longer slots, or "
+            "release it as a campaign, which plans a long one in another way"
+        )
     _check_cells(question)
     split = split_personal(question.guarantee.rho, section, slots)
     if stored is None:
