@@ -53,18 +53,18 @@ def strategy() -> DecayingStrategy:
     return on_long_grid(Decays(np.array(_WEIGHTS), np.array(_RATES)), HOURS)
 
 
-def hour_of_a_year(engine: Engine, folder: Path, hour: int, scale: float) -> Hour:
-    """`scale` is the share of people and conversions; contributions of the hour are as many."""
+def hour_of_a_year(engine: Engine, folder: Path, hour: int) -> Hour:
+    """From books as they are after the hours before it."""
     with TemporaryDirectory(dir=folder) as temporary:
         last, new = Path(temporary) / "last", Path(temporary) / "new"
         last.mkdir()
-        _make_books(engine, last, hour, scale)
+        _make_books(engine, last, hour)
         seconds = []
         for _ in range(2):
             # The second time, when files are cached.
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir()
-            seconds.append(_busy(lambda: _release(engine, last, new, hour, scale)))
+            seconds.append(_busy(lambda: _release(engine, last, new, hour)))
         return Hour(min(seconds), min(_busy(lambda: _pass(engine, last)) for _ in range(2)))
 
 
@@ -86,11 +86,7 @@ def _until(hour: int) -> int:
     return hour * _CONVERSIONS // HOURS
 
 
-def _sampled(scale: float) -> str:
-    return f"person < {int(_PEOPLE * scale)}"
-
-
-def _make_books(engine: Engine, last: Path, hour: int, scale: float) -> None:
+def _make_books(engine: Engine, last: Path, hour: int) -> None:
     """As large as they are after so many hours; what stands in running sums does not matter."""
     sums = ", ".join(
         f"{UNITS_PER_CONVERSION} * count(*) AS {name}"
@@ -98,7 +94,7 @@ def _make_books(engine: Engine, last: Path, hour: int, scale: float) -> None:
         else f"max(hour) AS {name}"
         for name in sum_columns(len(_RATES))[1:]
     )
-    asked = f"SELECT * FROM ({_conversions(0, _until(hour - 1))}) AS c WHERE {_sampled(scale)}"
+    asked = _conversions(0, _until(hour - 1))
     engine.write_parquet(
         "books",
         f"SELECT CAST((person + 1) * 4096 + publisher AS BIGINT) AS cell,"
@@ -120,12 +116,12 @@ def _make_books(engine: Engine, last: Path, hour: int, scale: float) -> None:
     )
 
 
-def _release(engine: Engine, last: Path, new: Path, hour: int, scale: float) -> None:
+def _release(engine: Engine, last: Path, new: Path, hour: int) -> None:
     rows = Relation.of(
         f"SELECT substr(md5(CAST(person AS VARCHAR)), 1, 16) AS user_id,"
         f" CAST({hour} AS BIGINT) AS slot, CAST(publisher AS INT) AS cell_index,"
         f" CAST({UNITS_PER_CONVERSION} AS BIGINT) AS weight"
-        f" FROM ({_conversions(_until(hour - 1), _until(hour))}) AS c WHERE {_sampled(scale)}"
+        f" FROM ({_conversions(_until(hour - 1), _until(hour))}) AS c"
     )
     planned = strategy()
     with engine.scratch():
