@@ -22,6 +22,7 @@ from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Layout
 from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
+from bench.long_year import HOURS, hour_of_a_year, plan_of_hours
 from bench.measured import Measured, seconds_of
 from bench.released import BY_COUNTRY, release_every_slot, released_spec
 
@@ -253,6 +254,24 @@ def scales_of_a_year_of_hours(data: Path) -> Measured:
     return _measured(seconds_of(lambda: solve(2_190)), seconds_of(lambda: solve(8_760)))
 
 
+def plan_of_a_year_of_hours(data: Path) -> Measured:
+    """A strategy of decaying powers for running totals of personal budgets; the floor is that of a
+    quarter of the year."""
+    return _measured(
+        seconds_of(lambda: plan_of_hours(2_196)), seconds_of(lambda: plan_of_hours(HOURS))
+    )
+
+
+def hour_8000_of_a_year(data: Path) -> Measured:
+    """What hour 8,000 costs more than hour 100 under personal budgets, in seconds of all cores,
+    where a million people convert 20 million times in the year; the floor is a plain pass over the
+    books, so that a ratio of 1 is one of them."""
+    engine = _open("2GiB")
+    data.mkdir(parents=True, exist_ok=True)
+    early, late = (hour_of_a_year(engine, data, hour) for hour in (100, 8_000))
+    return _measured(late.plain_pass, late.seconds - early.seconds)
+
+
 CASES: dict[str, Callable[[Path], Measured]] = {
     case.__name__: case
     for case in (
@@ -270,5 +289,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         two_hundred_campaigns,
         audit,
         scales_of_a_year_of_hours,
+        plan_of_a_year_of_hours,
+        hour_8000_of_a_year,
     )
 }

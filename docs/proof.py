@@ -36,6 +36,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "contributions/engine.py", "contributions/account_books.py",
         "contributions/engine_accounts.py", "contributions/admission_sql.py",
         "contributions/renewal_sql.py", "contributions/filter_sql.py",
+        "contributions/long_books.py", "contributions/long_accounts.py",
         "contributions/fit_counts.py",
     ),
     "noise is scaled to what was kept, and every look is charged": (
@@ -43,6 +44,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "mechanisms/by_rows/mechanism.py", "mechanisms/by_rows/state.py",
         "mechanisms/by_rows/planning.py", "mechanisms/by_slots/mechanism.py",
         "mechanisms/by_slots/state.py", "mechanisms/by_slots/planning.py",
+        "mechanisms/by_slots/mixes.py",
         "mechanisms/strategy_choice.py", "mechanisms/guarantees.py", "mechanisms/planning.py",
         "mechanisms/interface.py", "mechanisms/measures.py", "mechanisms/people_once.py",
     ),

@@ -10,6 +10,7 @@ from adsbpc.contributions import Accounts, ArrayContributions, Contributions
 from adsbpc.mechanisms import AdsBPC, BoundedState, plan_measures
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Drawn, Layout
 from adsbpc.privacy import Randomness, SeededRandomness
+from adsbpc.privacy.decays import DecayingStrategy
 
 LAYOUT = Layout.of_publishers(("A", "other"))
 
@@ -58,6 +59,11 @@ class Given:
     def accounts(self, layout: Layout) -> AbstractContextManager[Accounts]:
         assert self._accounts is not None
         return nullcontext(self._accounts)
+
+    def long_accounts(
+        self, layout: Layout, strategy: DecayingStrategy
+    ) -> AbstractContextManager[Accounts]:
+        return self.accounts(layout)
 
 
 def bound_of(release: Drawn) -> int:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from adsbpc.mechanisms.by_slots.allowance import EDGES, Forecast, Level, Look, _tail
+from adsbpc.mechanisms.by_slots.mixes import DenseForecast
 
 BINS = len(EDGES) + 1
 NOTHING = np.zeros((0, 1))
@@ -24,7 +25,9 @@ def concentrated(concentration: float) -> NDArray[np.float64]:
 def forecast_of(slots: int = 31, publishers: int = 50, heavy_user: int | None = 30) -> Forecast:
     """Noise that is the same on every slot and does not cancel, which is the simplest."""
     levels = (Level(publishers, 1, 1.0, 1.0),)
-    return Forecast(slots, levels, np.eye(slots) * 0.1, slots / 3, 1.0, 0.35, heavy_user)
+    return Forecast(
+        slots, levels, DenseForecast(np.eye(slots) * 0.1), slots / 3, 1.0, 0.35, heavy_user
+    )
 
 
 def look_of(slot: int, norms: NDArray[np.float64], deviation: float = 10.0, seed: int = 1) -> Look:

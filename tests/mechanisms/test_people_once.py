@@ -54,7 +54,7 @@ def test_nobody_is_cut_on_any_slot(slots: int) -> None:
     multipliers = own.multipliers(mechanism.allowance, 1.0)
     for slot in range(1, slots + 1):
         terms = own.terms(slot, multipliers, ())
-        cost = 2 * terms.costs[-1] * (terms.multiplier * UNITS_PER_CONVERSION) ** 2
+        cost = 2 * terms.own * (terms.multiplier * UNITS_PER_CONVERSION) ** 2
         assert cost <= terms.kept_limit
         # And hardly anything of the budget is left to nobody.
         assert cost > 0.99 * terms.kept_limit

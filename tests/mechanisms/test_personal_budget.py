@@ -22,7 +22,8 @@ from adsbpc.mechanisms import (
 )
 from adsbpc.mechanisms.by_rows import cut
 from adsbpc.mechanisms.by_rows.measurement import ONE_CONVERSION
-from adsbpc.mechanisms.by_rows.planning import starting_from
+from adsbpc.mechanisms.by_rows.planning import plan_by_rows, starting_from
+from adsbpc.mechanisms.planning import question_of
 from adsbpc.model import PICO_RHO, Adjacency, Guarantee, Layout, Measured
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model.release_spec import PersonalBudgetSection
@@ -231,8 +232,9 @@ def test_a_state_of_another_plan_and_other_publishers_are_refused() -> None:
 
 
 def test_a_plan_that_cannot_be_is_refused() -> None:
+    long = spec_of(1001, mechanism="personal-budget")
     with pytest.raises(WorkloadError, match=r"1001 slots.*at most 1000"):
-        planned(1001)
+        plan_by_rows(question_of(long, long.measures[0]), PersonalBudgetSection())
     with pytest.raises(PrivacyError, match=r"need 0\.00012 or more.*larger rho"):
         planned(100, rho=1e-6, personal_budget={"histogram_share": 0.001})
     for section, rho, message in (

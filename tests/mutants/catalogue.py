@@ -16,6 +16,7 @@ _CAPS = ("tests/contributions/test_agreement.py",)
 _PEOPLE = ("tests/campaign/test_metrics.py", "tests/contributions/test_views.py")
 _BOOKS = ("tests/contributions/test_accounts.py",)
 _RENEWALS = ("tests/contributions/test_renewals.py",)
+_LONG = ("tests/contributions/test_long_accounts.py",)
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,24 @@ MUTANTS = (
     Mutant(
         "accounts of another user", "contributions/engine_accounts.py",
         "AS before ON before.number = more.number", "AS before ON TRUE", _BOOKS,
+    ),
+    Mutant(
+        "accounts of another user in a long campaign", "contributions/long_accounts.py",
+        "AS before ON before.number = more.number", "AS before ON TRUE", _LONG,
+    ),
+    Mutant(
+        "running sums of everybody", "contributions/long_accounts.py",
+        ") AS earlier ON earlier.cell = now.cell",
+        ") AS earlier ON earlier.cell % 4096 = now.cell % 4096", _LONG,
+    ),
+    Mutant(
+        "running sums that are rounded down", "contributions/long_accounts.py",
+        "+ {2**BITS - 1})", "+ 0)", _LONG,
+    ),
+    Mutant(
+        "a decay that is applied once too often", "contributions/long_accounts.py",
+        "of_moved.gap = {self._slot} - moved_slot", "of_moved.gap = {self._slot} + 1 - moved_slot",
+        _LONG,
     ),
     Mutant(
         "what fits of one user decides for another", "contributions/admission_sql.py",

@@ -13,7 +13,7 @@ from adsbpc.audit.promised_plan import PromisedPlan
 from adsbpc.audit.record import Record
 from adsbpc.audit.recount import AT_RANDOM, LARGEST, ROWS_OF_A_PART, PeopleRange, Recount
 from adsbpc.audit.slot_sums import SlotAudit, counted_once, in_two_arms
-from adsbpc.audit.stretch_costs import StretchCosts
+from adsbpc.audit.stretch_costs import DEARER, StretchCosts
 from adsbpc.audit.stretches import ReleasedRow, Stretch, released_rows, stretches_of
 from adsbpc.engines import Engine
 from adsbpc.storage import Place
@@ -21,6 +21,8 @@ from adsbpc.storage import Place
 # Called with how many steps are done, and how many there are as far as is known.
 Told = Callable[[int, int], None]
 Judged = dict[str, str | BrokenClaimError]
+# In a long campaign, costs of people are added up for so many slots.
+MOST_PAIRED = 1_000
 
 CELLS, TOTALS, NAMES, PEOPLE, COSTS, PLAIN, ACCOUNTS, ONCE, ARMS = (
     "cells", "kept totals", "names", "people in the books", "costs of people", "plain recount",
@@ -49,7 +51,7 @@ class BookAudit:
     ) -> None:
         self.newcomers: list[int] | None = None
         self._record, self._plan, self._engine = record, plan, engine
-        self._files = BookFiles(record, folder, engine)
+        self._files = BookFiles(record, folder, engine, plan.is_long)
         self._told, self._done, self._steps = told, 0, 2 * len(record.slots)
 
     def claims(self) -> list[Claim]:
@@ -57,7 +59,7 @@ class BookAudit:
             self._files.hashes(self._advance),
             *claims(_of(CELLS, TOTALS), self._slots),
             claim(NAMES, _CHECKED[NAMES], self._names),
-            *claims(_of(PEOPLE, COSTS, PLAIN, ACCOUNTS), self._everybody),
+            *self._of_everybody(),
             *([claim(ONCE, _CHECKED[ONCE], self._once)] if self._plan.columns.once else []),
             *(
                 [claim(ARMS, _CHECKED[ARMS], self._arms)]
@@ -65,6 +67,13 @@ class BookAudit:
                 else []
             ),
         ]
+
+    def _of_everybody(self) -> list[Claim]:
+        slots = len(self._record.slots)
+        if self._plan.is_long and slots > MOST_PAIRED:
+            # Costs are sums over pairs of slots.
+            return [claim("limits of this audit", "how many slots there are to pair", _too_many)]
+        return claims(_of(PEOPLE, COSTS, PLAIN, ACCOUNTS), self._everybody)
 
     def _advance(self) -> None:
         self._done += 1
@@ -84,10 +93,14 @@ class BookAudit:
         names, users = self._files.names(self._files.all_slots), self._files.users()
         plan, limits = self._plan, self._plan.limits(self._record)
         stretches = [
-            StretchCosts(self._engine, each, self._files.rows(each.slots), plan.columns, limits)
+            StretchCosts(
+                self._engine, each, self._files.rows(each.slots), plan.columns, limits, plan.is_long
+            )
             for each in self._stretches
         ]
-        return Recount(self._engine, names, users, stretches, limits[-1], len(plan.rows))
+        return Recount(
+            self._engine, names, users, stretches, limits[-1], len(plan.rows), plan.is_long
+        )
 
     def _slots(self) -> Judged:
         faults, differing, rows, newcomers = [], [], 0, []
@@ -116,6 +129,11 @@ class BookAudit:
             CELLS: _judged(faults, f"{rows:,} rows of {len(newcomers):,} slots"),
             TOTALS: _judged(differing, f"{totals:,} sums, what was cut included"),
         }
+
+    def _rounded_up(self) -> str:
+        if self._plan.is_long:
+            return f", but for what running sums have rounded up, at most {DEARER:.0%}"
+        return "" if len(self._stretches) == 1 else ", but for what renewals have rounded up"
 
     def _names(self) -> str:
         names = self._recount.names
@@ -178,10 +196,17 @@ class BookAudit:
             ),
             ACCOUNTS: _judged(
                 _problems_of_accounts(parts),
-                f"{people:,} accounts, exactly"
-                + ("" if len(self._stretches) == 1 else ", but for what renewals have rounded up"),
+                f"{people:,} accounts, exactly" + self._rounded_up(),
             ),
         }
+
+
+def _too_many() -> str:
+    return (
+        f"NOT CHECKED, because more than {MOST_PAIRED:,} slots were released: what each person "
+        "cost, what accounts say of it, that everybody in the books has one. Rows, totals, names, "
+        "noise and charges were"
+    )
 
 
 @dataclass

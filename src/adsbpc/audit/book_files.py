@@ -6,7 +6,8 @@ A slot has five. names: user_id, number, for people who are new. cells: slot, ce
 two columns that count what was cut. users: number, fixed, spent, of everybody so far. Charges and
 what is spent stand in two halves, high times 2^53 plus low. A slot that renews the past has rows of
 all slots so far, and in cut and rest, at slot 0, what released rows have cost, and at slot -1 what
-coming ones will. Books of format 1 have no rest, and nothing is fixed in them.
+coming ones will. Books of format 1 have no rest, and nothing is fixed in them. Those of format 3,
+of long campaigns, have no rest, and running sums instead, which nothing here is computed from.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from adsbpc.engines import ColumnKind, Engine, Relation
 from adsbpc.errors import SourceError
 from adsbpc.storage import Place
 
-NAMES, CELLS, CUT, REST, USERS = (
+NAMES, CELLS, CUT, REST, USERS, SUMS = (
     "names.parquet", "cells.parquet", "cut.parquet", "rest.parquet", "users.parquet",
+    "sums.parquet",
 )  # fmt: skip
 _COLUMNS = {
     NAMES: ("user_id", "number"),
@@ -36,7 +38,7 @@ _COLUMNS = {
 }
 _OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
-_NEWEST_FORMAT = 2
+_LONG_FORMAT = 3
 
 Told = Callable[[], None]
 
@@ -54,8 +56,9 @@ class BookFiles:
     """The folders of the released slots that count. Accounts are those of the newest: later ones
     replace them."""
 
-    def __init__(self, record: Record, folder: Place, engine: Engine) -> None:
+    def __init__(self, record: Record, folder: Place, engine: Engine, are_long: bool) -> None:
         self._record, self._folder, self._engine = record, folder, engine
+        self._formats = range(_LONG_FORMAT, _LONG_FORMAT + 1) if are_long else range(1, 3)
 
     @cached_property
     def _books(self) -> list[dict[str, Any]]:
@@ -65,14 +68,20 @@ class BookFiles:
             assert books is not None
             known = books.get("format", 1)
             require(
-                type(known) is int and 1 <= known <= _NEWEST_FORMAT,
-                f"the books of slot {slot} have format {known!r}, and this adsbpc knows 1 to "
-                f"{_NEWEST_FORMAT}",
+                type(known) is int and known in self._formats,
+                f"the books of slot {slot} have format {known!r}, and this adsbpc knows "
+                f"{' and '.join(map(str, self._formats))} for such campaigns",
             )
         return [books for books in found if books is not None]
 
     def _is_old(self, slot: int) -> bool:
         return bool(self._books[slot - 1].get("format", 1) == 1)
+
+    def _is_long(self, slot: int) -> bool:
+        return bool(self._books[slot - 1].get("format", 1) == _LONG_FORMAT)
+
+    def _has_rest(self, slot: int) -> bool:
+        return not self._is_old(slot) and not self._is_long(slot)
 
     def path(self, slot: int, file: str) -> Place:
         attempt = str(self._books[slot - 1]["attempt"])
@@ -82,9 +91,11 @@ class BookFiles:
     def _files(self, slot: int) -> list[str]:
         """Those that count."""
         files = [NAMES, CELLS, CUT]
-        if not self._is_old(slot):
+        if self._has_rest(slot):
             files.append(REST)
-        return [*files, USERS] if slot == len(self._books) else files
+        if slot < len(self._books):
+            return files
+        return [*files, SUMS, USERS] if self._is_long(slot) else [*files, USERS]
 
     def hashes(self, told: Told) -> Claim:
         """Every file that counts is there, and is what the ledger names."""
@@ -111,7 +122,8 @@ class BookFiles:
         read."""
         for file in _COLUMNS:
             slots = [s for s in range(1, len(self._books) + 1) if file in self._files(s)]
-            self._check_columns(file, [str(self.path(slot, file)) for slot in slots])
+            if slots:
+                self._check_columns(file, [str(self.path(slot, file)) for slot in slots])
         return range(1, len(self._books) + 1)
 
     def names(self, slots: Iterable[int]) -> Relation:
@@ -129,7 +141,7 @@ class BookFiles:
 
     def rows(self, slots: Iterable[int]) -> BookRows:
         """Rows of the files of some slots."""
-        new = [slot for slot in slots if not self._is_old(slot)]
+        new = [slot for slot in slots if self._has_rest(slot)]
         cut = self._opened(CUT, slots)
         rest = self._opened(REST, new) if new else Relation.of(f"SELECT * FROM {cut} WHERE 1 = 0")
         return BookRows(self._opened(CELLS, slots), (cut, rest))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from adsbpc.audit.claims import Claim, claim, listed, require, result_or_claim
+from adsbpc.audit.long_strategy import ShiftedRows
 from adsbpc.audit.promised_plan import (
     FIT,
     HISTOGRAM,
@@ -20,6 +21,7 @@ from adsbpc.storage import Place
 
 # The largest entry of a strategy; more would not fit the books' integers.
 _LARGEST_ENTRY = 2**12
+_LARGEST_LONG_ENTRY = 2**15
 
 
 def chain(record: Record) -> Claim:
@@ -85,6 +87,15 @@ def _check_strategy(plan: PromisedPlan) -> None:
     """Entries >= 0 make B^T B >= 0, so that costs only grow, and replacing a person costs at most
     twice as much as adding one."""
     require(len(plan.rows) == plan.slots, f"{len(plan.rows)} rows of the strategy for {plan.slots}")
+    if isinstance(plan.rows, ShiftedRows):
+        first, *others = plan.rows.numbers
+        require(
+            1 <= first <= _LARGEST_LONG_ENTRY
+            and min(others) >= 0
+            and max(plan.rows.entries) <= _LARGEST_LONG_ENTRY,
+            "the strategy has an entry below 0, or too large a one",
+        )
+        return
     for number, row in enumerate(plan.rows, start=1):
         whole = all(type(entry) is int and 0 <= entry <= _LARGEST_ENTRY for entry in row)
         require(

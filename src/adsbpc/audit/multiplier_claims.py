@@ -2,7 +2,7 @@
 
 An allowance of a conversions means the multiplier m under which a person with a norm of a costs the
 budget for what is let in, m a 2^10 720720 = sqrt(its share of 2^88), or less by the root of what
-one unit moves in all views.
+one unit moves in all views. In a long campaign 1 is 2^13 in the strategy, not 2^10.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import isqrt, sqrt
 from typing import Any
 
 from adsbpc.audit.claims import Claim, claim, require
-from adsbpc.audit.promised_plan import CONVERSION, LIMIT, ONE, PromisedPlan
+from adsbpc.audit.promised_plan import CONVERSION, LIMIT, PromisedPlan
 from adsbpc.audit.record import Record, Slot
 from adsbpc.audit.stretches import released_rows
 
@@ -31,7 +31,7 @@ def multipliers(record: Record, plan: PromisedPlan) -> Claim:
 
 def _whole(plan: PromisedPlan) -> float:
     """The allowance, in conversions, of a multiplier of 1."""
-    return sqrt(LIMIT * plan.shares[0] / plan.columns.unit) / (ONE * CONVERSION)
+    return sqrt(LIMIT * plan.shares[0] / plan.columns.unit) / (plan.one * CONVERSION)
 
 
 def _by_slots(record: Record, plan: PromisedPlan) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from math import isqrt, sqrt
 from typing import Any
 
 from adsbpc.audit.claims import require
 from adsbpc.audit.columns import Columns
+from adsbpc.audit.long_strategy import ShiftedRows
 from adsbpc.audit.record import Record
 from adsbpc.model.release_spec import PrivacySection, kept_privacy
 
@@ -22,8 +24,8 @@ PICO = 10**12
 CONVERSION = 720_720
 # What one person may cost over a campaign under personal budgets, || B z ||^2.
 LIMIT = 2**88
-# The entry that stands for 1 in a strategy.
-ONE = 2**10
+# The entry that stands for 1 in a strategy, and in that of a long campaign.
+_ONE, _ONE_LONG = 2**10, 2**13
 # Of every budget, the part for what is let in; the rest is for counting what was cut. In campaigns
 # by slots it is one column that counts. Those by rows have two from so many cells on, the second of
 # which may spend so much, or less as the root of cells says, in ten-thousandths.
@@ -53,7 +55,8 @@ class PromisedPlan:
     `lists` are the public ones by dimension, each with the place for all others; `columns` what is
     published of their cells; `worth` is that of one conversion in the metric; `budgets` is what
     each slot may be charged for measurement, in pico-rho; `rows` is the strategy B of personal
-    budgets, and `by_rows` says that its rows may hold the past as it was let in again."""
+    budgets, which in a long campaign has the same column again and again, and `by_rows` says that
+    its rows may hold the past as it was let in again."""
 
     campaign_rho: Fraction
     rho: Fraction
@@ -65,7 +68,7 @@ class PromisedPlan:
     privacy: PrivacySection
     fit_rho: Fraction
     budgets: tuple[int, ...]
-    rows: tuple[tuple[int, ...], ...]
+    rows: Rows
     by_rows: bool
     # Whether everybody is in one arm, once: then nothing needs to be found out by histograms, and
     # nobody can be cut.
@@ -75,6 +78,16 @@ class PromisedPlan:
     # Whether AdsBPC adds what its bounds cut, and whether contributions may be no whole numbers.
     adds_cut: bool = False
     is_value: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether books have running sums, which charge people no less than they cost."""
+        return isinstance(self.rows, ShiftedRows)
+
+    @property
+    def one(self) -> int:
+        """The entry that stands for 1 in the strategy."""
+        return _ONE_LONG if self.is_long else _ONE
 
     @property
     def is_personal(self) -> bool:
@@ -209,21 +222,27 @@ def _plan(
         privacy,
         fit_rho,
         tuple(opening["slot_pico_rho"]),
-        tuple(tuple(row) for row in opening.get("strategy", ())),
+        _rows(opening, int(promise["campaign"]["slots"])),
         by_rows,
         once and measure["by"] == ["arm"],
         measure["by"].index("arm") if "arm" in measure["by"] else None,
         opening.get("adds_cut", False) is True,
         measure.get("value_cap") is not None,
     )
-    entries = [
-        *plan.budgets, *plan.columns.weights, *(entry for row in plan.rows for entry in row),
-    ]  # fmt: skip
+    of_strategy = plan.rows.numbers if isinstance(plan.rows, ShiftedRows) else chain(*plan.rows)
+    entries = [*plan.budgets, *plan.columns.weights, *of_strategy]
     require(
         all(type(entry) is int for entry in entries),
         "budgets, weights or the strategy are no whole numbers",
     )
     return plan
+
+
+def _rows(opening: Mapping[str, Any], slots: int) -> Rows:
+    if not opening.get("decays"):
+        return tuple(tuple(row) for row in opening.get("strategy", ()))
+    (first,), weights, rates = opening["decays"]
+    return ShiftedRows(slots, first, tuple(weights), tuple(rates))
 
 
 def _columns(

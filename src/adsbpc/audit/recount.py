@@ -43,7 +43,9 @@ class Recount:
         stretches: Sequence[StretchCosts],
         limits: Sequence[int],
         rows: int,
+        is_long: bool = False,
     ) -> None:
+        self._is_long = is_long
         self._engine, self.names, self._users = engine, names, users
         self._stretches, self._limits = stretches, limits
         self._most_steps = max(1, _PLAIN_STEPS // rows)
@@ -113,14 +115,18 @@ FROM (
         # What the account says that the past of the last renewal will cost; later slots are exact.
         past = "(spent - told_fixed - (whole - past))"
         most, limit = newest.rounded_up(0, "past", "past_rows"), wide(self._limits[0])
+        is_other = f"""told_fixed <> fixed OR {past} < past
+  OR (spent > {limit} AND fixed + whole <= {limit})
+  OR {past} > CASE WHEN past_rows = 0 THEN past ELSE {most} END"""
+        if self._is_long:
+            is_other = f"told_fixed <> wide(0) OR {newest.is_other('spent', 'whole')}"
         return {
             "nameless": f"SELECT number FROM {self._people} WHERE named <> 1",
             "without rows": f"SELECT number FROM {self._people} WHERE has_cells = 0",
             "without account": f"SELECT number FROM {self._people} WHERE accounts <> 1",
             "other account": f"""
 SELECT number, spent, fixed + whole FROM {self._people} WHERE accounts = 1 AND (
-  told_fixed <> fixed OR {past} < past OR (spent > {limit} AND fixed + whole <= {limit})
-  OR {past} > CASE WHEN past_rows = 0 THEN past ELSE {most} END)""",
+  {is_other})""",
         }
 
     def chosen(self) -> Iterator[tuple[list[Moves], dict[tuple[int, int], int]]]:

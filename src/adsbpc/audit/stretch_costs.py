@@ -20,6 +20,10 @@ from adsbpc.audit.slot_sums import COMING, FIXED
 from adsbpc.audit.stretches import Stretch
 from adsbpc.engines import Engine, Relation
 
+# How much more than what it costs somebody may be charged for in a long campaign: a part of it, and
+# so much of what is rounded up.
+DEARER, ROUNDED_UP = 0.02, 2**66
+
 
 class StretchCosts:
     """`limits` are by slot and tier. What earlier stretches have cost is handed from one to the
@@ -34,7 +38,9 @@ class StretchCosts:
         books: BookRows,
         columns: Columns,
         limits: Sequence[Sequence[int]],
+        is_long: bool = False,
     ) -> None:
+        self._is_long = is_long
         self._engine, self._books, self._columns = engine, books, columns
         self.stretch, self._of_books = stretch, columns.books_places
         self._cuts = len(limits[0]) - 1
@@ -238,7 +244,15 @@ FULL JOIN (
 WHERE CASE WHEN coalesce(found.slot, told.slot) = {COMING}
   THEN coalesce(charge, wide(0)) < coalesce(cost, wide(0))
     OR coalesce(charge, wide(0)) > CASE {" ".join(room)} END
-  ELSE coalesce(charge, wide(-1)) <> coalesce(cost, wide(-1)) END"""
+  ELSE {self.is_other("coalesce(charge, wide(-1))", "coalesce(cost, wide(-1))")} END"""
+
+    def is_other(self, charge: str, cost: str) -> str:
+        """Whether a charge is not what the rows cost. Running sums of a long campaign charge no
+        less than that, and hardly more."""
+        if not self._is_long:
+            return f"{charge} <> {cost}"
+        most = f"CAST({cost} AS DOUBLE) * {1 + DEARER} + {wide(ROUNDED_UP)}"
+        return f"({charge} < {cost} OR CAST({charge} AS DOUBLE) > {most})"
 
     def _other_past(self) -> str:
         """Rows that were let in again for something else than what was asked for before."""

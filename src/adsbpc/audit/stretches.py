@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from adsbpc.audit.claims import BrokenClaimError, require
+from adsbpc.audit.long_strategy import ShiftedRows
 from adsbpc.audit.promised_plan import PromisedPlan, Rows
 from adsbpc.audit.record import Record
 
@@ -104,6 +105,11 @@ class Stretch:
 
 def stretches_of(released: Sequence[ReleasedRow], rows: Rows) -> list[Stretch]:
     """In order; the last one goes on."""
+    if isinstance(rows, ShiftedRows):
+        # A long campaign never renews the past.
+        count = len(released)
+        ended, whole = (rows.gram(last, count) for last in (count, len(rows)))
+        return [Stretch(1, count, ended, whole, released[0].multipliers)]
     firsts = [1, *(row.slot for row in released if row.is_renewal and row.slot > 1)]
     found: list[Stretch] = []
     coming = gram(rows, len(released) + 1, len(rows), len(released))

@@ -19,7 +19,8 @@ from uuid import uuid4
 
 from adsbpc.campaign.release_folder import folder_name, home_of
 from adsbpc.contributions import Books
-from adsbpc.contributions.account_books import FILES, NAMES, USERS
+from adsbpc.contributions.account_books import FILES, NAMES
+from adsbpc.contributions.long_books import LONG_FILES, READ_AGAIN, SUMS, LongBooks
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.engines import Engine, quote_text
 from adsbpc.errors import EngineError, LedgerError, SourceError
@@ -33,12 +34,15 @@ FOLDER = "adsbpc-books"
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
 _FORMAT = 2
+# Of the files of a long campaign, of which only the newest are read again.
+_LONG_FORMAT = 3
+_LONG_SWEPT = 8
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
 # Signs in a path that some engine takes for a pattern.
 _SIGNS = "*?[]{}\\"
 # Steps of an engine that write books, and what it says of a disk that does not take them.
-_WRITES = tuple(f"write {file}" for file in FILES)
+_WRITES = tuple(f"write {file}" for file in {*FILES, *LONG_FILES})
 _REFUSALS = tuple(
     os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 )
@@ -66,28 +70,40 @@ class BookFolder:
     @contextmanager
     def attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[Books]:
         """The books that count, and a new folder for the next slot's, which goes if this fails."""
-        books = self._open(steps)
+        earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
+        own = [step_of(step, self._measure) for step in steps]
+        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
+        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
+        with self._opened(steps) as new:
+            yield Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
+
+    @contextmanager
+    def long_attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[LongBooks]:
+        """The same for a long campaign: the books of the slot before are all that counts."""
+        last = self._committed(len(steps), steps[-1]) if steps else None
+        with self._opened(steps) as new:
+            yield LongBooks(len(steps) + 1, last, new)
+
+    @contextmanager
+    def _opened(self, steps: Sequence[dict[str, Any]]) -> Iterator[Place]:
+        new = self._open(steps)
         self._sweep(steps)
         try:
-            yield books
+            yield new
         except BaseException as error:
-            remove_tree(books.new)
+            remove_tree(new)
             if _is_refused_by_the_disk(error):
-                raise _not_written(books.new, error.cause) from error
+                raise _not_written(new, error.cause) from error
             raise
 
-    def _open(self, steps: Sequence[dict[str, Any]]) -> Books:
-        earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
+    def _open(self, steps: Sequence[dict[str, Any]]) -> Place:
         problem = self.problem(steps)
         if problem is not None:
             raise LedgerError(problem)
         new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
         if isinstance(new, Path):
             _make(new)
-        own = [step_of(step, self._measure) for step in steps]
-        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
-        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
-        return Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
+        return new
 
     def check_new(self) -> None:
         """Refuse a campaign that the ledger does not know, and that has books all the same: it was
@@ -131,7 +147,7 @@ class BookFolder:
     def is_empty(self, steps: Sequence[dict[str, Any]]) -> bool:
         if isinstance(self.folder, Path):
             return not any(self.folder.glob("slot=*"))
-        return not any(self._found(file, steps) for file in FILES)
+        return not any(self._found(file, steps) for file in (*FILES, SUMS))
 
     def _found(self, name: str, steps: Sequence[dict[str, Any]]) -> list[Place]:
         """Files of a name, of all attempts; also those that a store does not list yet, if the
@@ -164,7 +180,7 @@ class BookFolder:
                     file.unlink(missing_ok=True)
             # And those that the store does not list yet.
             for slot, step in self._named(steps):
-                for name in FILES:
+                for name in (*FILES, SUMS):
                     (self._committed(slot, step) / name).unlink(missing_ok=True)
         except OSError as error:
             raise LedgerError(
@@ -175,7 +191,8 @@ class BookFolder:
     def seal(self, new: Place) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""
         try:
-            files = {file: seal_file(new / file) for file in FILES}
+            is_long = (new / SUMS).exists()
+            files = {file: seal_file(new / file) for file in (LONG_FILES if is_long else FILES)}
             if isinstance(new, Path):
                 # The folder itself and those above it that may be new, up to the campaign file's.
                 for folder in (new, *new.parents[: self._levels]):
@@ -185,17 +202,22 @@ class BookFolder:
                 f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
                 "run the same command again"
             ) from None
-        return {"format": _FORMAT, "attempt": new.name, "files": files}
+        written = _LONG_FORMAT if is_long else _FORMAT
+        return {"format": written, "attempt": new.name, "files": files}
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
         if isinstance(self.folder, RemotePath):
             self._sweep_store(steps[:-_KEPT_SLOTS], self.folder)
             return
-        for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1):
+        out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
+        if out_of_use and self._is_long(steps[-1]):
+            out_of_use = out_of_use[-_LONG_SWEPT:]
+        for slot, step in out_of_use:
             committed = self._committed(slot, step)
-            with suppress(OSError):
-                (committed / USERS).unlink(missing_ok=True)
+            for file in READ_AGAIN:
+                with suppress(OSError):
+                    (committed / file).unlink(missing_ok=True)
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     remove_tree(other)
@@ -207,23 +229,27 @@ class BookFolder:
             for file in folder.stamps() if old else ():
                 attempt = file.parent
                 committed = old.get(str(attempt.parent))
-                if committed is not None and (attempt != committed or file.name == USERS):
+                if committed is not None and (attempt != committed or file.name in READ_AGAIN):
                     file.unlink(missing_ok=True)
 
     def problem(self, steps: Sequence[dict[str, Any]], whole: bool = False) -> str | None:
         """What of the books is not what the ledger says, if anything. Files of a store are only
-        read if they are looked at `whole`, or are not of the size and version of then."""
+        read if they are looked at `whole`, or are not of the size and version of then. Of a long
+        campaign only what is read again is looked at: the rest is for who audits."""
+        newest = list(enumerate(steps, start=1))
+        if steps and self._is_long(steps[-1]):
+            newest = newest[-1:]
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
         except OSError as error:
             return str(_unreadable(self.folder, error))
-        for slot, step in enumerate(steps, start=1):
+        for slot, step in newest:
             books = step_of(step, self._measure).get("books")
             if books is None:
                 continue
             folder = self._committed(slot, step)
             for file in books["files"]:
-                if file == USERS and slot < len(steps):
+                if file in READ_AGAIN and slot < len(steps):
                     continue
                 path, sealed = folder / file, books["files"][file]
                 try:
@@ -241,10 +267,14 @@ class BookFolder:
                     return f"{path}: cannot be read ({error.strerror}). {_LOST}"
         return None
 
+    def _is_long(self, step: dict[str, Any]) -> bool:
+        books = step_of(step, self._measure).get("books") or {}
+        return bool(books.get("format", 1) == _LONG_FORMAT)
+
     def _committed(self, slot: int, step: dict[str, Any]) -> Place:
         try:
             books = step_of(step, self._measure)["books"]
-            format_of(books, _FORMAT)
+            format_of(books, _LONG_FORMAT)
             return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None

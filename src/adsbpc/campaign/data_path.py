@@ -19,6 +19,8 @@ from adsbpc.contributions import (
     contributions_sql,
     taken_apart,
 )
+from adsbpc.contributions.long_accounts import LongEngineAccounts
+from adsbpc.contributions.long_books import LongBooks
 from adsbpc.engines import Engine, Relation, quote_name, quote_text
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.events import (
@@ -36,6 +38,7 @@ from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.periods import file_and_period
 from adsbpc.model.publisher_list import publisher_file
 from adsbpc.model.toml import read_toml
+from adsbpc.privacy.decays import DecayingStrategy
 
 # Credits are written as multiples of this part, rounded down: their sums are exact in floating
 # point, so the credits of a conversion never add up to more than 1.
@@ -122,6 +125,21 @@ def accounted(
     with engine.scratch():
         weights = taken_apart(_on_the_grid(attributed, measure), layout)
         yield EngineAccounts(engine, weights, spec.campaign.slots, layout, books)
+
+
+@contextmanager
+def long_accounted(
+    attributed: Attributed,
+    measure: Measure,
+    layout: Layout,
+    books: LongBooks,
+    strategy: DecayingStrategy,
+) -> Iterator[LongEngineAccounts]:
+    """The same with the books of a long campaign."""
+    engine = attributed.events.engine
+    with engine.scratch():
+        weights = taken_apart(_on_the_grid(attributed, measure), layout)
+        yield LongEngineAccounts(engine, weights, layout, books, strategy)
 
 
 def _on_the_grid(attributed: Attributed, measure: Measure) -> Relation:

@@ -87,7 +87,8 @@ class FurtherModel:
 class Plan(Tabular):
     """`queries` hold for the `bound` given, and grow in proportion to it: the conversions that one
     user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
-    budgets. `bounds` says how it is found, `condition` in words when errors are those.
+    budgets. `bounds` says how it is found, `condition` in words when errors are those, and `shape`
+    how noise is shaped over the slots.
 
     `rho_for_targets` is what measurement of the first measure needs to meet variance targets, where
     there are any.
@@ -104,6 +105,7 @@ class Plan(Tabular):
     bounds: str
     bound: float
     condition: str
+    shape: str
     publishers: tuple[str, ...]
     queries: tuple[ExpectedError, ...]
     rho_for_targets: float | None
@@ -124,6 +126,7 @@ class Plan(Tabular):
         return {
             "guarantee": promise_object(self.promise),
             "mechanism": self.mechanism,
+            "shape": self.shape,
             "split": {part: float(rho) for part, rho in self.split.items()},
             "rho_for_targets": self.rho_for_targets,
             "bounds": self.bounds,
@@ -171,6 +174,7 @@ def plan(
         limit.found,
         shown,
         mechanism.condition(shown),
+        mechanism.shape,
         spec.reported_publishers,
         tuple(
             ExpectedError(measure.name, measure.layout.view_name(depth), *row)

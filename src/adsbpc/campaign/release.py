@@ -13,14 +13,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from adsbpc.campaign.books import BookFolder
-from adsbpc.campaign.data_path import Attributed, accounted, attribute, contributed
+from adsbpc.campaign.data_path import (
+    Attributed,
+    accounted,
+    attribute,
+    contributed,
+    long_accounted,
+)
 from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
 from adsbpc.campaign.overview import Overview, check_start, overview_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import as_started, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
-from adsbpc.contributions import Accounts, Contributions
+from adsbpc.contributions import Accounts, Contributions, EngineAccounts
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.events import check_table
@@ -35,6 +41,7 @@ from adsbpc.mechanisms import (
 from adsbpc.model import CampaignSpec, Charge, ChargeLine, Fit, Measure, Measured, Release
 from adsbpc.model.layout import Layout, view_name
 from adsbpc.privacy import Randomness
+from adsbpc.privacy.decays import DecayingStrategy
 from adsbpc.report.tabular import Tabular
 from adsbpc.storage import Place, remove_tree
 
@@ -276,13 +283,29 @@ class MeasureRows:
     @contextmanager
     def accounts(self, layout: Layout) -> Iterator[Accounts]:
         """New books are on the disk at the end, and gone if anything fails."""
-        rows, running = self.rows, self.rows.running
-        folder = BookFolder(running.spec, self.measure.name)
-        with folder.attempt(running.steps) as books:
-            rows.books.append(books.new)
-            with accounted(rows.attributed(), self.measure, layout, books) as accounts:
+        folder = BookFolder(self.rows.running.spec, self.measure.name)
+        with folder.attempt(self.rows.running.steps) as books:
+            made = accounted(self.rows.attributed(), self.measure, layout, books)
+            with self._sealed(folder, books.new, made) as accounts:
                 yield accounts
-            rows.note(self.measure.name, folder.seal(books.new), accounts.people)
+
+    @contextmanager
+    def long_accounts(self, layout: Layout, strategy: DecayingStrategy) -> Iterator[Accounts]:
+        """The same with books of a long campaign."""
+        folder = BookFolder(self.rows.running.spec, self.measure.name)
+        with folder.long_attempt(self.rows.running.steps) as books:
+            made = long_accounted(self.rows.attributed(), self.measure, layout, books, strategy)
+            with self._sealed(folder, books.new, made) as accounts:
+                yield accounts
+
+    @contextmanager
+    def _sealed(
+        self, folder: BookFolder, new: Place, made: AbstractContextManager[EngineAccounts]
+    ) -> Iterator[Accounts]:
+        self.rows.books.append(new)
+        with made as accounts:
+            yield accounts
+        self.rows.note(self.measure.name, folder.seal(new), accounts.people)
 
 
 def release_of(

@@ -59,6 +59,7 @@ def run(
         return
     out = results()
     out.print(f"Promise: {promise_in_words(planned.promise)}")
+    out.print(f"Noise: {planned.shape}.")
     split = Table("part of the budget", "rho", "buys", title="How the budget is split")
     for part, rho in planned.split.items():
         split.add_row(part, f"{float(rho):.4g}", BUYS[part.rpartition(": ")[2]])

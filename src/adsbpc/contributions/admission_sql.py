@@ -126,18 +126,23 @@ SELECT cut.number, cut, charge FROM (
   SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut FROM {self.rows["short"]} GROUP BY number
 ) AS cut JOIN charges ON charges.number = cut.number"""
 
-    def counted(self, number: int, past: Relation, left: str) -> str:
-        """How much of what is left of each of them a column counts, as far as its budget goes."""
-        terms, tier = self.terms, self.terms.cuts[number - 1]
+    def earlier_cut(self, past: Relation, left: str) -> str:
+        """What earlier slots add to the cost of a column that counts what was cut, and what it has
+        cost."""
         return f"""
-WITH cost_with (slot, cost) AS (VALUES {slot_values(terms.costs)}),
-earlier AS (
   SELECT past.number, sum(wide(past.moved * coalesce(cost, 0))) AS before,
     sum(wide_of(charge_high, charge_low)) AS spent
   FROM {past} AS past
   JOIN ({left}) AS cut_now ON cut_now.number = past.number
-  LEFT JOIN cost_with ON cost_with.slot = past.slot
-  GROUP BY past.number
+  LEFT JOIN (VALUES {slot_values(self.terms.listed)}) AS cost_with (slot, cost)
+    ON cost_with.slot = past.slot
+  GROUP BY past.number"""
+
+    def counted(self, number: int, earlier: str, left: str) -> str:
+        """How much of what is left of each of them a column counts, as far as its budget goes."""
+        terms, tier = self.terms, self.terms.cuts[number - 1]
+        return f"""
+WITH earlier AS ({earlier}
 ),
 rooms AS (
   SELECT cut_now.number, left_over, coalesce(before, wide(0)) AS before,

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.contributions.array_index import CellIndex, Reals
-from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED, Integers, check_edges
+from adsbpc.contributions.interface import (
+    LARGEST_NEED,
+    LARGEST_SIZED,
+    Costs,
+    Integers,
+    check_edges,
+    listed,
+)
 from adsbpc.contributions.reference import ReferenceAccounts, ReferenceUser, Row
 from adsbpc.errors import ContributionError
 from adsbpc.privacy.filter import (
@@ -33,7 +40,7 @@ Flags = NDArray[np.bool_]
 Users = Integers | slice
 
 # Wider than what rounding can do to a sum of floats of one sign, and to a number of parts.
-_UNSURE, _UNSURE_PARTS = 1e-9, 1e-4
+UNSURE, _UNSURE_PARTS = 1e-9, 1e-4
 
 
 @dataclass
@@ -92,9 +99,8 @@ class ArrayAccounts:
 
     # ---- needs ---------------------------------------------------------------------------------
 
-    def open(
-        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
-    ) -> None:
+    def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
+        costs = listed(costs)
         if len(costs) == len(self._steps):
             return
         if len(costs) != len(self._steps) + 1:
@@ -126,9 +132,7 @@ class ArrayAccounts:
         np.minimum(self._own, float(LARGEST_NEED), out=self._own)
         np.minimum(self._across, float(LARGEST_NEED), out=self._across)
 
-    def needs(
-        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
-    ) -> Integers:
+    def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
         check_edges(edges)
         self.open(costs)
         limits = np.array(edges, dtype=np.float64)
@@ -138,7 +142,7 @@ class ArrayAccounts:
             need = self._expected(growth, users)
         slack = 0.0 if growth is None else float(max(growth.own) + max(growth.across))
         bins = np.searchsorted(limits, need, side="left")
-        low, high = need * (1 - _UNSURE) - slack, need * (1 + _UNSURE) + slack
+        low, high = need * (1 - UNSURE) - slack, need * (1 + UNSURE) + slack
         unsure = np.searchsorted(limits, low) != np.searchsorted(limits, high)
         for place, user in zip(np.flatnonzero(unsure), users[unsure], strict=True):
             found = self.replayed(int(user))
@@ -171,9 +175,7 @@ class ArrayAccounts:
         sums = np.bincount(user, asked * multipliers.astype(np.float64), users)
         parts, unsure = self._parts(coming, np.zeros(users), terms, self._fixed, slice(None))
         most = float(renewal.largest_sum(self.layout.views))
-        unsure |= (np.abs(sums / most - 1) < _UNSURE) | (
-            np.abs(coming / LARGEST_COST - 1) < _UNSURE
-        )
+        unsure |= (np.abs(sums / most - 1) < UNSURE) | (np.abs(coming / LARGEST_COST - 1) < UNSURE)
         parts[(sums > most) | (coming > LARGEST_COST)] = 0
         part = parts[user]
         kept = asked * part // PARTS
@@ -183,13 +185,13 @@ class ArrayAccounts:
         self._spent = np.minimum(self._fixed + charged, float(terms.kept_limit))
         place = (index.slot[:end] - 1) * len(self.layout) + index.cell[:end]
         shape = terms.slot - 1, len(self.layout)
-        cells = _whole_sums(place, kept, shape[0] * shape[1]).reshape(shape)
+        cells = whole_sums(place, kept, shape[0] * shape[1]).reshape(shape)
         cut = np.zeros((terms.slot - 1, 0), dtype=np.int64)
         short = np.unique(user[part < PARTS])
         if short.size:
             of_short = np.searchsorted(short, user[part < PARTS])
             at = (index.slot[:end][part < PARTS] - 1) * short.size + of_short
-            cut = _whole_sums(at, (asked - kept)[part < PARTS], (terms.slot - 1) * short.size)
+            cut = whole_sums(at, (asked - kept)[part < PARTS], (terms.slot - 1) * short.size)
             cut = cut.reshape(terms.slot - 1, short.size)
         counted = self._renew_cut(short, cut, renewal, unsure)
         totals = [[*map(int, row), *more] for row, more in zip(cells, counted, strict=True)]
@@ -213,11 +215,11 @@ class ArrayAccounts:
             wished = (left * tier.multiplier).astype(np.float64)
             square = np.einsum("su,sr,ru->u", wished, coming, wished)
             room = tier.limit - column.fixed[here]
-            parts, doubt = _whole_parts(_fitting(square, np.zeros_like(square), room))
+            parts, doubt = whole_parts(fitting(square, np.zeros_like(square), room))
             doubt &= square > 0
             most = float(renewal.largest_sum(ALONE))
-            doubt |= (wished.sum(axis=0) > most * (1 - _UNSURE)) | (
-                square > LARGEST_COST * (1 - _UNSURE)
+            doubt |= (wished.sum(axis=0) > most * (1 - UNSURE)) | (
+                square > LARGEST_COST * (1 - UNSURE)
             )
             unsure[users[doubt]] = True
             counted = left * parts // PARTS
@@ -253,7 +255,7 @@ class ArrayAccounts:
         if is_short.any():
             square, cross = self._square_and_cross(terms, kept * of_cell)
         self._spent[present] += square + 2 * cross
-        cells = _whole_sums(index.cell[part], kept, len(self.layout))
+        cells = whole_sums(index.cell[part], kept, len(self.layout))
         cut = np.add.reduceat(weight - kept, begins)[is_short]
         doubtful = np.zeros(index.users, dtype=np.bool_)
         doubtful[present] = unsure
@@ -264,7 +266,7 @@ class ArrayAccounts:
         return totals[0]
 
     def _admit_cut(self, users: Integers, left: Integers, terms: Terms, unsure: Flags) -> list[int]:
-        totals, costs = [], np.array(terms.costs[:-1], dtype=np.float64)
+        totals, costs = [], np.array(terms.listed[:-1], dtype=np.float64)
         for tier, column in zip(terms.cuts, self._cut, strict=False):
             here = column.places(users)
             before = costs @ column.moved[: terms.slot - 1, here].astype(np.float64)
@@ -272,7 +274,7 @@ class ArrayAccounts:
             wished = (left * tier.multiplier).astype(np.float64)
             square, cross = terms.own * wished**2, wished * before
             room = tier.limit - column.spent[here]
-            parts, doubt = _whole_parts(_fitting(square, cross, room))
+            parts, doubt = whole_parts(fitting(square, cross, room))
             unsure[users[doubt & (left > 0)]] = True
             counted = left * parts // PARTS
             moved = counted * tier.multiplier
@@ -286,15 +288,15 @@ class ArrayAccounts:
         self, square: Reals, cross: Reals, terms: Terms, spent: Reals, users: Users
     ) -> tuple[Integers, Flags]:
         """How many parts of users are kept, and of whom that is not sure."""
-        found = _fitting(square, cross, terms.kept_limit - spent)
+        found = fitting(square, cross, terms.kept_limit - spent)
         if terms.pace is not None:
             growth = self._expected(terms.pace.growth, users)
             found = _paced(found, square, cross, terms.kept_limit, spent, terms.pace, growth)
-        parts, unsure = _whole_parts(found)
+        parts, unsure = whole_parts(found)
         unsure &= square > 0
         if terms.pace is not None:
             after = spent + square + 2 * cross
-            unsure |= np.abs(after / terms.pace.free - 1) < _UNSURE
+            unsure |= np.abs(after / terms.pace.free - 1) < UNSURE
         return parts, unsure
 
     def _square_and_cross(self, terms: Terms, moved: Integers) -> tuple[Reals, Reals]:
@@ -306,7 +308,7 @@ class ArrayAccounts:
             user = view.user[columns]
             begins = np.flatnonzero(np.r_[True, user[1:] != user[:-1]])
             now = np.add.reduceat(moved, view.begins[columns] - start).astype(np.float64)
-            weight, before = float(view.squared_weight), view.before(terms.costs, earlier)
+            weight, before = float(view.squared_weight), view.before(terms.listed, earlier)
             of_view = (
                 weight * np.add.reduceat(float(terms.own) * now**2, begins),
                 weight * np.add.reduceat(now * before, begins),
@@ -383,7 +385,7 @@ class ArrayAccounts:
         return slice(int(self._index.starts[slot - 1]), int(self._index.starts[slot]))
 
 
-def _fitting(square: Reals, cross: Reals, room: Reals) -> Reals:
+def fitting(square: Reals, cross: Reals, room: Reals) -> Reals:
     """How many parts fit, no whole number yet, and more than PARTS if there is room for more."""
     inside = np.maximum(room, 0)
     root = cross + np.sqrt(cross**2 + square * inside)
@@ -398,17 +400,17 @@ def _paced(
     """The same with a pace, where so much more is expected of everybody."""
     after = spent + square + 2 * cross
     until_the_end = np.minimum(square + 2 * cross + growth, float(LARGEST_COST))
-    paced = _fitting(until_the_end, np.zeros_like(square), limit - spent)
-    paced = np.maximum(paced, _fitting(square, cross, pace.free - spent))
+    paced = fitting(until_the_end, np.zeros_like(square), limit - spent)
+    paced = np.maximum(paced, fitting(square, cross, pace.free - spent))
     return np.where(after <= pace.free, found, np.minimum(found, paced))
 
 
-def _whole_parts(found: Reals) -> tuple[Integers, Flags]:
+def whole_parts(found: Reals) -> tuple[Integers, Flags]:
     near = np.abs(found - np.rint(found)) < _UNSURE_PARTS
     return np.minimum(np.floor(found), PARTS).astype(np.int64), near & (found < PARTS + 1)
 
 
-def _whole_sums(places: Integers, values: Integers, size: int) -> Integers:
+def whole_sums(places: Integers, values: Integers, size: int) -> Integers:
     """Sums of whole numbers, which floats would round."""
     found = np.zeros(size, dtype=np.int64)
     np.add.at(found, places, values)

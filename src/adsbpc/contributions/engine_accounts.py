@@ -27,9 +27,11 @@ from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
     LARGEST_NEED,
     LARGEST_SIZED,
+    Costs,
     Integers,
     check_edges,
     check_slot,
+    listed,
 )
 from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
@@ -81,11 +83,10 @@ class EngineAccounts:
     def _table(self, what: str, sql: str) -> None:
         self._rows[what] = self._engine.table(what, sql)
 
-    def open(
-        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
-    ) -> None:
+    def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
         """This slot's cells with what earlier ones add to their cost, and the needs and account of
         everybody in it."""
+        costs = listed(costs)
         if len(costs) != self._slot:
             raise ContributionError(
                 f"slot {len(costs)} of personal budgets: these are the books of slot {self._slot}"
@@ -134,9 +135,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         )
         self._opened = True
 
-    def needs(
-        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
-    ) -> Integers:
+    def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
         check_edges(edges)
         self.open(costs)
         need, joined = "own + across", ""
@@ -179,7 +178,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
                 f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows[name]} AS kept"
                 f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
             )
-        self._make_columns(terms.costs)
+        self._make_columns(terms.listed)
         self._is_renewed = True
         return self._past_totals(terms)
 
@@ -209,8 +208,8 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         self._rows["charged"] = Relation.of(text.charged())
         left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
         for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
-            past = self._rows[_PAST_CUT[file]]
-            self._table(f"counted_{number}", text.counted(number, past, left))
+            earlier = self._earlier_cut(text, file, left)
+            self._table(f"counted_{number}", text.counted(number, earlier, left))
             left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
         self._rows["after"] = Relation.of(text.after())
         self._check(terms)
@@ -386,6 +385,9 @@ FROM ({text.kept_cells()}) AS kept JOIN (
 ) AS names ON names.number = whole_div(kept.cell, {self._places})""",
         )
         return int(total)
+
+    def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
+        return text.earlier_cut(self._rows[_PAST_CUT[file]], left)
 
     def _counted(self, slot: str, number: int) -> str:
         return (

@@ -16,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adsbpc.errors import ContributionError
+from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout
+from adsbpc.privacy.decays import Crossing
 from adsbpc.privacy.filter import Gram, Growth, Renewal, Terms
 
 Integers = NDArray[np.int64]
+# G_t1 .. G_tt, or what stands for them in a long campaign.
+Costs = Sequence[int] | Crossing
 
 # Some six million conversions; squares of what a bound allows stay within 128 bits.
 LARGEST_BOUND = 2**42
@@ -28,6 +32,35 @@ LARGEST_BOUND = 2**42
 LARGEST_NEED = 2**106 - 1
 # And where cells have sizes, some 1,500 conversions in one cell on one slot as so many.
 LARGEST_SIZED = 2**30
+# In a long campaign needs have cells up to that, and sums of a slot up to this.
+_LARGEST_NEEDED_SUM = 2**38
+
+
+def largest_needed(layout: Layout) -> int:
+    """What somebody's weight in one slot and cell counts for at most in needs of long campaigns."""
+    if layout.once:
+        return UNITS_PER_CONVERSION
+    if all(view.stride == 1 for view in layout.views):
+        return LARGEST_SIZED
+    return min(LARGEST_SIZED, _LARGEST_NEEDED_SUM // len(layout))
+
+
+def listed(costs: Costs) -> Sequence[int]:
+    """Costs of accounts that know all earlier slots."""
+    if isinstance(costs, Crossing):
+        raise ContributionError(
+            f"slot {costs.slot} is one of a long campaign, and these accounts are not"
+        )
+    return costs
+
+
+def crossing_of(costs: Costs) -> Crossing:
+    """Costs of accounts of a long campaign."""
+    if not isinstance(costs, Crossing):
+        raise ContributionError(
+            f"slot {len(costs)} is none of a long campaign, and these accounts are"
+        )
+    return costs
 
 
 class Contributions(Protocol):
@@ -59,16 +92,12 @@ class Accounts(Protocol):
     slots: int
     layout: Layout
 
-    def open(
-        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
-    ) -> None:
+    def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
         """Take up a slot, where `costs` are G_t1 .. G_tt. Needs have cells multiplied with their
         `sizes`, or with 1; where those are others than on the slot before, `past` is G for the
         slots before this one, and needs are counted again."""
 
-    def needs(
-        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
-    ) -> Integers:
+    def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
         """Users by need: the cost that everything they asked for so far would have, this slot
         included, or what it is forecast to grow to. Entry i counts edges[i-1] < need <= edges[i],
         and one more entry counts what is above the last edge."""

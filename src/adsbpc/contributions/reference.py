@@ -7,8 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from adsbpc.contributions.interface import LARGEST_NEED, LARGEST_SIZED
+from adsbpc.contributions.interface import (
+    LARGEST_NEED,
+    LARGEST_SIZED,
+    Costs,
+    crossing_of,
+    largest_needed,
+    listed,
+)
 from adsbpc.model.layout import Layout
+from adsbpc.privacy.decays import Crossing, RunningSums
 from adsbpc.privacy.filter import (
     Account,
     Gram,
@@ -21,6 +29,7 @@ from adsbpc.privacy.filter import (
     renew,
     square_and_cross,
 )
+from adsbpc.privacy.long_account import LongAccount
 
 
 @dataclass(frozen=True)
@@ -131,9 +140,8 @@ class ReferenceAccounts:
         self._slot = 0
         self._sizes: Sequence[int] = ()
 
-    def open(
-        self, costs: Sequence[int], sizes: Sequence[int] = (), past: Gram | None = None
-    ) -> None:
+    def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
+        costs = listed(costs)
         if len(costs) == self._slot:
             return
         self._slot, most = len(costs), largest_cell(self.layout)
@@ -151,9 +159,7 @@ class ReferenceAccounts:
                     user.add_need(slot, past[slot - 1][:slot], sizes, self.layout)
             user.add_need(self._slot, costs, sizes, self.layout)
 
-    def needs(
-        self, costs: Sequence[int], edges: Sequence[int], growth: Growth | None = None
-    ) -> list[int]:
+    def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> list[int]:
         self.open(costs)
         counts = [0] * (len(edges) + 1)
         for user in self.users.values():
@@ -177,4 +183,70 @@ class ReferenceAccounts:
             mine = {p: weight for (slot, p), weight in user.asked.items() if slot == terms.slot}
             for column, weight in admit(user.account, mine, self.layout, terms).items():
                 totals[column] += weight
+        return totals
+
+
+@dataclass
+class LongReferenceUser:
+    """Running sums of what somebody asked for, and the books."""
+
+    wished: RunningSums = field(default_factory=lambda: RunningSums({}))
+    account: LongAccount = field(default_factory=LongAccount)
+    asked: dict[int, int] = field(default_factory=dict)
+
+    def open(self, crossing: Crossing, layout: Layout) -> None:
+        """What the slot adds to what everything that was asked for would cost."""
+        if not self.asked:
+            return
+        most, need = largest_needed(layout), self.account.need
+        now = {cell: min(weight, most) for cell, weight in self.asked.items()}
+        before = self.wished.before(crossing)
+        square, cross = square_and_cross(before, now, layout.views, crossing.own)
+        need.own = min(need.own + square, LARGEST_NEED)
+        need.across = min(need.across + 2 * cross, LARGEST_NEED)
+        need.seen += 1
+        self.wished.add(crossing, now)
+
+
+class LongReferenceAccounts:
+    """Personal budgets of a long campaign, one user at a time, with Python's integers."""
+
+    def __init__(self, rows: Iterable[Row], slots: int, layout: Layout) -> None:
+        self.slots, self.layout = slots, layout
+        self.users: dict[str, LongReferenceUser] = defaultdict(LongReferenceUser)
+        self._rows: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            self._rows[row.slot].append(row)
+        self._slot = 0
+
+    def open(self, costs: Costs) -> None:
+        crossing = crossing_of(costs)
+        if crossing.slot == self._slot:
+            return
+        self._slot, most = crossing.slot, largest_cell(self.layout)
+        for user in self.users.values():
+            user.asked = {}
+        for row in self._rows[self._slot]:
+            user = self.users[row.user]
+            if row.weight > 0 and not (self.layout.once and row.cell in user.wished.cells):
+                user.asked[row.cell] = min(user.asked.get(row.cell, 0) + row.weight, most)
+        for user in self.users.values():
+            user.open(crossing, self.layout)
+
+    def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> list[int]:
+        self.open(costs)
+        assert growth is None
+        counts = [0] * (len(edges) + 1)
+        for user in self.users.values():
+            need = user.account.need.own + user.account.need.across
+            counts[sum(edge < need for edge in edges)] += 1
+        return counts
+
+    def admit(self, terms: Terms) -> list[int]:
+        self.open(terms.costs)
+        totals = [0] * (len(self.layout) + len(terms.cuts))
+        for user in self.users.values():
+            if user.asked:
+                for column, weight in admit(user.account, user.asked, self.layout, terms).items():
+                    totals[column] += weight
         return totals

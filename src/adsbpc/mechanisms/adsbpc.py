@@ -142,6 +142,10 @@ class AdsBPC:
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
         return StoredPlan(slot_pico_rho, adds_cut=self.cut is not None)
 
+    @property
+    def shape(self) -> str:
+        return f"independent noise in each of {self.slots:,} slots"
+
     def limit(self) -> Limit:
         return Limit(self.tracker.name, self.tracker.fixed, 1)
 

@@ -20,6 +20,7 @@ from adsbpc.model.release import Answers, ChargeLine, Drawn, Measured
 from adsbpc.model.release_spec import MechanismName
 from adsbpc.model.running_noise import RunningNoise, Stretch
 from adsbpc.privacy import Randomness
+from adsbpc.privacy.decays import DecayingStrategy
 from adsbpc.workloads import Margins, Objective, SeparateSums, VarianceTargets, Workload
 from adsbpc.workloads.queries import Reals
 
@@ -55,13 +56,18 @@ class Limit:
 
 
 class Rows(Protocol):
-    """The people of one slot. A mechanism opens one of the two, once."""
+    """The people of one slot. A mechanism opens them in one way, once."""
 
     def contributions(self) -> AbstractContextManager[Contributions]:
         """For bounds."""
 
     def accounts(self, layout: Layout) -> AbstractContextManager[Accounts]:
         """In cells of the mechanism's layout, or of the same taken apart."""
+
+    def long_accounts(
+        self, layout: Layout, strategy: DecayingStrategy
+    ) -> AbstractContextManager[Accounts]:
+        """The same with books of a long campaign: running sums in place of earlier slots."""
 
 
 class State(Protocol):
@@ -105,6 +111,10 @@ class Mechanism(Protocol):
         """What a running campaign has to be planned with again."""
 
     def limit(self) -> Limit: ...
+
+    @property
+    def shape(self) -> str:
+        """In words, how noise is shaped over the slots."""
 
     def condition(self, limit: float) -> str:
         """In words, when errors are those of a limit."""

@@ -14,7 +14,7 @@ from adsbpc.workloads.queries import Reals
 # are few cells, people are loyal to one; where there are many, it hardly happens.
 _LOYAL, _SPREAD_OUT = 40.0, 2.0
 _FEW_CELLS = 50
-_DEFAULT_BETA = 0.3
+DEFAULT_BETA = 0.3
 _ROUNDS = 12
 
 
@@ -31,11 +31,8 @@ def strategy_of(
     if section.strategy == "square-root":
         return square_root(slots)
     if section.strategy == "toeplitz":
-        return toeplitz(slots, _DEFAULT_BETA if section.beta is None else section.beta)
-    met_again = _SPREAD_OUT
-    if come_back:
-        met_again = min(max(_LOYAL * (_FEW_CELLS / cells) ** 2, _SPREAD_OUT), _LOYAL)
-    queries, recurrence = query_matrix(workload), met_again / slots
+        return toeplitz(slots, DEFAULT_BETA if section.beta is None else section.beta)
+    queries, recurrence = query_matrix(workload), met_again(come_back, cells) / slots
 
     def best_for(weights: Reals) -> Strategy:
         return optimised(queries.T @ (weights[:, None] * queries), recurrence)
@@ -51,6 +48,13 @@ def strategy_of(
         tried.append((float(ratios.max() * _typical_cost(strategy, recurrence)), strategy))
         weights = weights * (ratios / ratios.mean())
     return min(tried, key=lambda pair: pair[0])[1]
+
+
+def met_again(come_back: bool, cells: int) -> float:
+    """Of somebody's conversions, how many are with the same cell on another slot."""
+    if not come_back:
+        return _SPREAD_OUT
+    return min(max(_LOYAL * (_FEW_CELLS / cells) ** 2, _SPREAD_OUT), _LOYAL)
 
 
 def _typical_cost(strategy: Strategy, recurrence: float) -> float:

@@ -16,8 +16,9 @@ class StoredPlan:
     an allowance to start with where an earlier campaign gave one; `by_rows` says that their past is
     measured again, which those of version 0.1 never did; `adds_cut` that AdsBPC's answers have what
     its bounds cut, which they did not have then either. `fit` has the parameters of an
-    attribution model that the campaign file declared public. A campaign with several measures has a
-    plan for each of them, by name."""
+    attribution model that the campaign file declared public. `decays` has the strategy of a long
+    campaign: its first entry, the weights and the rates of its powers. A campaign with several
+    measures has a plan for each of them, by name."""
 
     slot_pico_rho: tuple[int, ...]
     strategy: tuple[tuple[int, ...], ...] = ()
@@ -26,6 +27,7 @@ class StoredPlan:
     measures: dict[str, StoredPlan] = field(default_factory=dict)
     by_rows: bool = False
     adds_cut: bool = False
+    decays: tuple[tuple[int, ...], ...] = ()
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
@@ -42,4 +44,5 @@ class StoredPlan:
             {name: cls.from_object(each) for name, each in content.get("measures", {}).items()},
             content.get("by_rows", False),
             content.get("adds_cut", False),
+            tuple(tuple(part) for part in content.get("decays", ())),
         )

@@ -27,6 +27,7 @@ from math import isqrt
 from adsbpc.errors import PrivacyError
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.layout import Layout, View
+from adsbpc.privacy.decays import Crossing
 from adsbpc.privacy.strategies import Strategy
 
 # What does not fit is admitted in this many parts.
@@ -109,14 +110,14 @@ class Terms:
     """What decides about one slot. All of it is public, and fixed before the slot's contributions
     are looked at.
 
-    `costs` are G_t1 .. G_tt; `multiplier` is that of all cells, or `multipliers` has one for each,
-    where no view sums cells. `cut_multiplier` is the one of the column that counts what was cut,
-    and `rest`, if there is one, is for what that one cannot count. Costs of columns add up, so that
-    what is kept may cost `kept_limit` and what is counted as cut `cut_limit`, and none uses up
-    another's.
+    `costs` are G_t1 .. G_tt, or what stands for them in a long campaign; `multiplier` is that of
+    all cells, or `multipliers` has one for each, where no view sums cells. `cut_multiplier` is the
+    one of the column that counts what was cut, and `rest`, if there is one, is for what that one
+    cannot count. Costs of columns add up, so that what is kept may cost `kept_limit` and what is
+    counted as cut `cut_limit`, and none uses up another's.
     """
 
-    costs: tuple[int, ...]
+    costs: tuple[int, ...] | Crossing
     multiplier: int
     cut_multiplier: int
     kept_limit: int
@@ -126,7 +127,7 @@ class Terms:
     pace: Pace | None = None
 
     def __post_init__(self) -> None:
-        if min(self.costs) < 0 or self.own < 1:
+        if self.own < 1 or (not isinstance(self.costs, Crossing) and min(self.costs) < 0):
             raise PrivacyError(f"terms of slot {self.slot} with a cost below 0")
         for multiplier in (self.multiplier, *self.multipliers, *(t.multiplier for t in self.cuts)):
             if not 1 <= multiplier <= LARGEST_MULTIPLIER:
@@ -141,7 +142,7 @@ class Terms:
 
     @property
     def slot(self) -> int:
-        return len(self.costs)
+        return self.costs.slot if isinstance(self.costs, Crossing) else len(self.costs)
 
     @property
     def cuts(self) -> tuple[Tier, ...]:
@@ -156,7 +157,14 @@ class Terms:
 
     @property
     def own(self) -> int:
-        return self.costs[-1]
+        return self.costs.own if isinstance(self.costs, Crossing) else self.costs[-1]
+
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """G_t1 .. G_tt."""
+        if isinstance(self.costs, Crossing):
+            raise PrivacyError(f"terms of slot {self.slot} are those of a long campaign")
+        return self.costs
 
     def cap(self, multiplier: int) -> int:
         """What goes above this could never fit, even alone: it is cut before anything else."""
@@ -204,10 +212,14 @@ class Account:
 
     def before(self, terms: Terms) -> dict[int, int]:
         """sum over s < t of G_ts m_s e_s, by cell: sums have every cell, asked for again or not."""
-        found: dict[int, int] = {}
+        found, costs = dict[int, int](), terms.listed
         for (slot, cell), move in self.moved.items():
-            found[cell] = found.get(cell, 0) + terms.costs[slot - 1] * move
+            found[cell] = found.get(cell, 0) + costs[slot - 1] * move
         return found
+
+    def add(self, terms: Terms, moved: Mapping[int, int]) -> None:
+        """What the user moves at the slot, by cell, none of it 0."""
+        self.moved |= {(terms.slot, cell): move for cell, move in moved.items()}
 
     def tier(self, number: int, layout: Layout) -> Moves:
         """What is moved by slot and cell of one tier."""
@@ -269,7 +281,7 @@ def _admit(
     if charge > max(terms.kept_limit - spent, 0):
         raise PrivacyError(f"slot {terms.slot}: a user would cost {spent + charge}: too much")
     account.spent[tier] += charge
-    account.moved |= {(terms.slot, cell): move for cell, move in moved.items() if move}
+    account.add(terms, {cell: move for cell, move in moved.items() if move})
     return kept
 
 

@@ -147,6 +147,10 @@ class BudgetByRows:
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
         return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True)
 
+    @property
+    def shape(self) -> str:
+        return f"a dense strategy for {self.slots:,} slots"
+
     def limit(self) -> Limit:
         if self.chooser is None:
             return Limit("fixed", self.allowance, 1)

@@ -16,7 +16,7 @@ from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
 from adsbpc.mechanisms.by_rows.needs import meets_again
 from adsbpc.mechanisms.by_rows.sizes import coarseness
 from adsbpc.mechanisms.by_slots.mechanism import BudgetBySlots
-from adsbpc.mechanisms.by_slots.planning import continue_by_slots
+from adsbpc.mechanisms.by_slots.planning import continue_by_slots, plan_long
 from adsbpc.mechanisms.interface import Question, usual_sums
 from adsbpc.mechanisms.strategy_choice import query_variances, query_weights, strategy_of
 from adsbpc.model.grid import UNITS_PER_CONVERSION
@@ -36,10 +36,39 @@ def plan_personal(
     previous: tuple[Measured, ...] = (),
 ) -> BudgetByRows | BudgetBySlots:
     """A campaign that runs goes on with what is stored of its plan, and as it began; a new one may
-    start from the releases of an earlier campaign."""
+    start from the releases of an earlier campaign. Those with more slots than dense strategies have
+    are planned by slots."""
+    if stored.decays if stored is not None else question.slots > MOST_SLOTS:
+        return _long(question, section, stored, previous)
     if stored is not None and not stored.by_rows:
         return continue_by_slots(question, section, stored)
     return plan_by_rows(question, section, stored, previous)
+
+
+def _long(
+    question: Question,
+    section: PersonalBudgetSection,
+    stored: StoredPlan | None,
+    previous: tuple[Measured, ...],
+) -> BudgetBySlots:
+    slots = question.slots
+    if previous:
+        raise WorkloadError(
+            f"{slots} slots: only campaigns of at most {MOST_SLOTS} start from an earlier one. "
+            "Remove previous from [privacy.personal_budget]; heavy_user may say what it showed"
+        )
+    _check_cells(question)
+    split = split_personal(question.guarantee.rho, section, slots)
+    slot_rho = stored.slot_rho if stored is not None else _paced(split["measurement"], slots)
+    return plan_long(question, section, split, slot_rho, stored)
+
+
+def _check_cells(question: Question) -> None:
+    if len(question.layout) > MOST_CELLS:
+        raise PrivacyError(
+            f"{len(question.layout)} cells: personal budgets take at most {MOST_CELLS}. Leave "
+            'small ones to "other", or take mechanism = "adsbpc"'
+        )
 
 
 def plan_by_rows(
@@ -51,14 +80,10 @@ def plan_by_rows(
     slots, workload = question.slots, question.workloads[0]
     if slots > MOST_SLOTS:
         raise WorkloadError(
-            f"{slots} slots: personal budgets take at most {MOST_SLOTS}. Take longer slots, "
-            'or mechanism = "adsbpc"'
+            f"{slots} slots: a dense strategy has at most {MOST_SLOTS}. Take longer slots, or "
+            "release it as a campaign, which plans a long one in another way"
         )
-    if len(question.layout) > MOST_CELLS:
-        raise PrivacyError(
-            f"{len(question.layout)} cells: personal budgets take at most {MOST_CELLS}. Leave "
-            'small ones to "other", or take mechanism = "adsbpc"'
-        )
+    _check_cells(question)
     split = split_personal(question.guarantee.rho, section, slots)
     if stored is None:
         strategy = strategy_of(

@@ -17,6 +17,7 @@ from math import exp, expm1, log, log2, sqrt
 
 import numpy as np
 
+from adsbpc.mechanisms.by_slots.mixes import NoiseForecast
 from adsbpc.workloads.queries import Reals
 
 # Norms in conversions, a quarter of an octave apart; bin i of a histogram begins at norm i. An odd
@@ -115,15 +116,15 @@ class Level:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Chooses allowances. `noise` is the matrix N with c^T N c = the weighted sum of variances of
-    answers for one column under allowances c; `spans` is sum_j weight_j^2 (share of the slots
+    """Chooses allowances. `noise` tells the weighted sum of variances of answers for one column
+    under allowances; `spans` is sum_j weight_j^2 (share of the slots
     that query j covers)^2; `own` and `recurring` are the mean cost of a slot, and of a pair of
     slots, of one conversion each; `heavy_user` is the public guess of conversions, if there is one.
     """
 
     slots: int
     levels: tuple[Level, ...]
-    noise: Reals
+    noise: NoiseForecast
     spans: float
     own: float
     recurring: float
@@ -240,10 +241,7 @@ class Forecast:
     def _variance(self, allowances: Reals, past: Sequence[float]) -> Reals:
         """The noise of the whole campaign if the rest of it has one allowance. A change costs:
         noise of neighbouring slots cancels only where they have the same."""
-        done, t = np.array(past), len(past)
-        fixed = float(done @ self.noise[:t, :t] @ done)
-        mixed = float((done @ self.noise[:t, t:]).sum())
-        rest = float(self.noise[t:, t:].sum())
+        fixed, mixed, rest = self.noise.parts(past)
         return np.asarray(fixed + 2 * mixed * allowances + rest * allowances**2)
 
     def _conversions(self, norms: Reals, concentrations: Sequence[float]) -> Reals:

@@ -1,5 +1,6 @@
-"""Personal budgets: every user has a budget, contributions are admitted until it is spent, and the
-noise of the slots is correlated so that it cancels in sums.
+"""Personal budgets by slots: every user has a budget, contributions are admitted until it is spent,
+and the noise of the slots is correlated so that it cancels in sums. What was admitted stays as it
+is: nothing of the past is measured again.
 
 The theorem and its proof are in docs/personal-budgets.md, the arithmetic in `privacy.filter`. Must
 never: look at contributions other than through the filter and the noisy histograms, change the
@@ -23,6 +24,7 @@ import numpy as np
 from adsbpc.contributions.interface import Accounts
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.by_slots.allowance import EDGES, Forecast, Look
+from adsbpc.mechanisms.by_slots.mixes import DecayingMix, DenseMix, query_row
 from adsbpc.mechanisms.by_slots.state import SlotsState
 from adsbpc.mechanisms.interface import (
     Limit,
@@ -45,7 +47,6 @@ from adsbpc.privacy import (
     LIMIT,
     PARTS,
     Randomness,
-    Strategy,
     Terms,
     histogram_squared,
     largest_cell,
@@ -55,12 +56,10 @@ from adsbpc.privacy import (
     source_of,
 )
 from adsbpc.privacy.filter import LARGEST_MULTIPLIER
-from adsbpc.privacy.strategies import ONE
+from adsbpc.privacy.strategies import MOST_SLOTS
 from adsbpc.workloads import Margins, SeparateSums, VarianceTargets, Workload, per_slot, prefix_sums
 from adsbpc.workloads.queries import Reals
 
-# A norm of one conversion, in the square root of costs.
-ONE_CONVERSION = ONE * UNITS_PER_CONVERSION
 # This part of every budget is for what is kept, the rest for counting what was cut.
 _KEPT_SHARE = Fraction(19, 20)
 # What was cut is spread over cells by what was released of them; their people may differ by
@@ -81,7 +80,7 @@ class BudgetBySlots:
 
     guarantee: Guarantee
     layout: Layout
-    strategy: Strategy
+    mix: DenseMix | DecayingMix
     slot_rho: tuple[Fraction, ...]
     looks: dict[int, Fraction]
     major: frozenset[int]
@@ -110,11 +109,11 @@ class BudgetBySlots:
             "adjacency": self.guarantee.adjacency.value,
             "scope": self.guarantee.scope,
             **layout_parts(self.layout),
-            "strategy": self.strategy.rows,
+            "strategy": self.mix.parts,
             "slot_rho": [str(rho) for rho in self.slot_rho],
             "looks": {str(slot): str(rho) for slot, rho in self.looks.items()},
             "fixed_allowance": None if self.forecast else str(self.allowance),
-            "integers": [LIMIT, PARTS, ONE, cell, UNITS_PER_CONVERSION, str(_KEPT_SHARE)],
+            "integers": [LIMIT, PARTS, self.mix.one, cell, UNITS_PER_CONVERSION, str(_KEPT_SHARE)],
         }
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -122,7 +121,7 @@ class BudgetBySlots:
     def noise_of_allowance(self) -> float:
         """How a row's noise grows with the allowance, in a layout of cells alone: its standard
         deviation under one conversion, in entries of the strategy."""
-        return self.scale * ONE / sqrt(LIMIT * _KEPT_SHARE)
+        return self.scale * self.mix.one / sqrt(LIMIT * _KEPT_SHARE)
 
     @cached_property
     def margins(self) -> Margins | SeparateSums:
@@ -135,12 +134,17 @@ class BudgetBySlots:
     @property
     def _one_conversion(self) -> float:
         """The norm of one conversion in all views."""
-        return ONE_CONVERSION * sqrt(self.layout.unit)
+        return self._one_alone * sqrt(self.layout.unit)
+
+    @property
+    def _one_alone(self) -> int:
+        """The norm of one conversion in a column, in the square root of costs."""
+        return self.mix.one * UNITS_PER_CONVERSION
 
     @property
     def need_edges(self) -> tuple[int, ...]:
         """Squared norms at which histograms of needs change bins."""
-        return tuple(int((edge * ONE_CONVERSION) ** 2 * self.layout.unit) for edge in EDGES)
+        return tuple(int((edge * self._one_alone) ** 2 * self.layout.unit) for edge in EDGES)
 
     @property
     def cut_ratio(self) -> int:
@@ -164,7 +168,7 @@ class BudgetBySlots:
         total = sum(self.slot_rho, Fraction(0))
         limit = int(LIMIT * sum(self.slot_rho[:slot], Fraction(0)) / total)
         return Terms(
-            tuple(int(cost) for cost in self.strategy.gram[slot - 1, :slot]),
+            self.mix.costs(slot),
             multiplier,
             self.cut_multiplier_of(multiplier),
             int(limit * _KEPT_SHARE),
@@ -174,7 +178,20 @@ class BudgetBySlots:
     def stored_plan(self) -> StoredPlan:
         start = self.allowance if self.forecast is not None else None
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
-        return StoredPlan(slot_pico_rho, self.strategy.rows, start)
+        if isinstance(self.mix, DenseMix):
+            return StoredPlan(slot_pico_rho, self.mix.strategy.rows, start)
+        own = self.mix.strategy
+        return StoredPlan(slot_pico_rho, (), start, decays=((own.first,), own.weights, own.rates))
+
+    @property
+    def shape(self) -> str:
+        if isinstance(self.mix, DenseMix):
+            return f"a dense strategy for {self.slots:,} slots, as version 0.1 planned it"
+        return (
+            f"a strategy of {len(self.mix.strategy.rates)} decaying powers, because {self.slots:,} "
+            f"slots are more than the {MOST_SLOTS:,} of a dense one: books have running sums, and "
+            "the past is not measured again"
+        )
 
     def limit(self) -> Limit:
         if self.forecast is None:
@@ -193,24 +210,30 @@ class BudgetBySlots:
         factor *= self._noise(depth) * sqrt(self.layout.unit)
         found: list[tuple[int, str, float]] = []
         for workload in self.workloads:
-            errors = np.linalg.norm(workload.answers(self._whole_inverse), axis=1) * factor
+            errors = np.sqrt(self.mix.variances(workload)) * factor
             found += zip(map(int, workload.slots), workload.names, map(float, errors), strict=True)
         return found
 
     def running_noise(
         self, released: Sequence[Measured], boundaries: Sequence[int]
     ) -> RunningNoise:
-        fine = [self._published_multiplier(e.slot, e.allowance or 0.0) for e in released]
-        coarse = np.array([self.cut_multiplier_of(each) for each in fine])
-        inverse = self._whole_inverse[: len(fine), : len(fine)] * self.unit_value
-        so_far = np.vstack([0 * inverse[:1], inverse.cumsum(axis=0)])[list(boundaries)]
-        counted = so_far @ (np.array([float(each.values[-1]) for each in released]) / coarse)
+        fine = np.array([self._published_multiplier(e.slot, e.allowance or 0.0) for e in released])
+        coarse = np.array([self.cut_multiplier_of(int(each)) for each in fine])
+        # Of slots in running totals, with what each is divided by.
+        slots = np.arange(len(fine))
+        so_far = np.array(
+            [self.mix.mixed(np.where(slots < b, self.unit_value / fine, 0.0)) for b in boundaries]
+        )
+        of_cut = self.mix.solved(np.array([[float(each.values[-1])] for each in released]))[:, 0]
+        running = np.concatenate([[0.0], np.cumsum(of_cut * self.unit_value / coarse)])
+        counted = running[list(boundaries)]
         depths = range(len(self.layout.dimensions) + 1)
-        cut = CutColumn(tuple(counted.tolist()), tuple(((self.scale / coarse) ** 2).tolist()))
+        of_rows = (self.scale * fine / coarse) ** 2
+        cut = CutColumn(tuple(counted.tolist()), tuple(of_rows.tolist()))
         return RunningNoise(
             tuple(boundaries),
             so_far.tolist(),
-            tuple(((self.scale / np.array(fine)) ** 2).tolist()),
+            (self.scale**2,) * len(fine),
             (alike_in_views(self.margins, self.layout),),
             Cut((cut,), tuple(tuple(released[-1].shares(d)) for d in depths), 1.0, is_added=False),
         )
@@ -231,6 +254,8 @@ class BudgetBySlots:
         return SlotsState.from_steps(steps)
 
     def open_rows(self, rows: Rows) -> AbstractContextManager[Accounts]:
+        if isinstance(self.mix, DecayingMix):
+            return rows.long_accounts(self.layout, self.mix.strategy)
         return rows.accounts(self.layout)
 
     def release(
@@ -264,7 +289,7 @@ class BudgetBySlots:
         terms = self.terms(slot, self._published_multiplier(slot, released.allowance))
         spent = spent_with(self, slot, state.spent, released.charges)
         values, histogram = list(released.values), list(released.histogram)
-        with rows.accounts(self.layout) as accounts:
+        with self.open_rows(rows) as accounts:
             check_next(self, slot, state.plan, accounts.layout)
             kept = accounts.admit(terms)
         return [self._after(state, spent, terms, values, histogram, kept)]
@@ -339,7 +364,7 @@ class BudgetBySlots:
         kept: list[list[int]],
     ) -> list[int]:
         """sum_s B_ts m_s X_s, exactly, for every column and for what was cut."""
-        entries = self.strategy.rows[slot - 1]
+        entries = self.mix.row(slot)
 
         def mixed(multipliers: list[int], column: list[int]) -> int:
             parts = zip(entries, multipliers, column, strict=True)
@@ -351,31 +376,28 @@ class BudgetBySlots:
 
     # ---- post-processing -----------------------------------------------------------------------
 
-    @cached_property
-    def _whole_inverse(self) -> Reals:
-        return np.tril(np.linalg.inv(self.strategy.matrix.astype(np.float64)))
-
-    def _inverse(self, fine: Sequence[int], coarse: Sequence[int]) -> tuple[Reals, Reals]:
-        """B^-1 for the slots so far with rows divided by their multipliers, in the metric: for
-        cells, and for what was cut."""
-        # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
-        inverse = self._whole_inverse[: len(fine), : len(fine)] * self.unit_value
-        return inverse / np.array(fine)[:, None], inverse / np.array(coarse)[:, None]
-
     def _totals(self, state: SlotsState) -> Reals:
-        """Estimated totals per slot (rows) and cell, what was cut last."""
-        fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
+        """Estimated totals per slot (rows) and cell, what was cut last, in the metric."""
         values = np.array([[float(value) for value in row] for row in state.values])
-        cells = self.margins.estimates(fine @ values[:, :-1])
-        return np.column_stack([cells, coarse @ values[:, -1]])
+        solved = self.mix.solved(values) * self.unit_value
+        cells = self.margins.estimates(solved[:, :-1] / np.array(state.multipliers)[:, None])
+        return np.column_stack([cells, solved[:, -1] / np.array(state.cut_multipliers)])
+
+    def _errors(self, workload: Workload, multipliers: Sequence[int]) -> Reals:
+        """Of the queries that are due at the last slot, by their place, in one column."""
+        found, slots = np.zeros(len(workload.names)), len(multipliers)
+        each = self.unit_value / np.array(multipliers)
+        for row in np.flatnonzero(workload.slots == slots):
+            mixed = self.mix.mixed(query_row(workload, int(row), slots) * each)
+            found[row] = np.linalg.norm(mixed) * self.scale
+        return found
 
     def _released(self, state: SlotsState, charges: list[Charge], source: str) -> Drawn:
         totals = self._totals(state)
-        fine, coarse = self._inverse(state.multipliers, state.cut_multipliers)
 
         def due(workload: Workload) -> tuple[Answers, ...]:
-            errors = np.linalg.norm(workload.answers(fine), axis=1) * self.scale
-            cut_errors = np.linalg.norm(workload.answers(coarse), axis=1) * self.scale
+            errors = self._errors(workload, state.multipliers)
+            cut_errors = self._errors(workload, state.cut_multipliers)
             of_cut = workload.answers(totals[:, -1:])[:, 0]
 
             def cut(row: int) -> tuple[float, float]:

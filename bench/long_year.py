@@ -1,0 +1,145 @@
+"""A year of hours under personal budgets: single hours, released from made-up books.
+
+A million people convert 20 million times with 50 publishers. Books are made as they would be after
+so many hours, and one hour's contributions are let in, with books that are hashed before and after
+as releases do. A release of hour 8,000 may cost a plain pass over the books, read and written once,
+more than one of hour 100, whose books are small.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from adsbpc.contributions.account_books import USERS as USERS_FILE
+from adsbpc.contributions.long_accounts import LongEngineAccounts
+from adsbpc.contributions.long_books import LONG_WIDE, READ_AGAIN, SUMS, LongBooks, sum_columns
+from adsbpc.engines import Engine, Relation
+from adsbpc.mechanisms.by_slots.decay_fit import Decays, best_decays, on_long_grid
+from adsbpc.model import UNITS_PER_CONVERSION, Layout
+from adsbpc.privacy import LIMIT, Terms
+from adsbpc.privacy.decays import DecayingStrategy
+from adsbpc.workloads import WeightedSquaredError, prefix_sums
+
+HOURS = 8_784
+_PEOPLE, _CONVERSIONS, _PUBLISHERS = 1_000_000, 20_000_000, 50
+_LAYOUT = Layout.of_publishers([f"P-{k}" for k in range(_PUBLISHERS)])
+# In the order of best_decays for these hours; hours need no plan of their own.
+_RATES = (0.71, 0.972, 0.9977, 0.99988)
+_WEIGHTS = (0.3, 0.126, 0.038, 0.0147)
+
+
+def plan_of_hours(hours: int) -> DecayingStrategy:
+    return on_long_grid(best_decays(prefix_sums(hours), WeightedSquaredError(), 2.0), hours)
+
+
+@dataclass(frozen=True)
+class Hour:
+    """Seconds of all cores that an hour takes, and a plain pass over the books that it starts
+    from."""
+
+    seconds: float
+    plain_pass: float
+
+
+def strategy() -> DecayingStrategy:
+    import numpy as np
+
+    return on_long_grid(Decays(np.array(_WEIGHTS), np.array(_RATES)), HOURS)
+
+
+def hour_of_a_year(engine: Engine, folder: Path, hour: int) -> Hour:
+    """From books as they are after the hours before it."""
+    with TemporaryDirectory(dir=folder) as temporary:
+        last, new = Path(temporary) / "last", Path(temporary) / "new"
+        last.mkdir()
+        _make_books(engine, last, hour)
+        seconds = []
+        for _ in range(2):
+            # The second time, when files are cached.
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir()
+            seconds.append(_busy(lambda: _release(engine, last, new, hour)))
+        return Hour(min(seconds), min(_busy(lambda: _pass(engine, last)) for _ in range(2)))
+
+
+def _busy(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def _conversions(first: int, end: int) -> str:
+    """Person, publisher and hour of some of the year's conversions, which come in order."""
+    return (
+        f"SELECT hash(i) % {_PEOPLE} AS person, hash(i * 7 + 1) % {_PUBLISHERS} AS publisher,"
+        f" 1 + i * {HOURS} // {_CONVERSIONS} AS hour FROM range({first}, {end}) AS numbers (i)"
+    )
+
+
+def _until(hour: int) -> int:
+    return hour * _CONVERSIONS // HOURS
+
+
+def _make_books(engine: Engine, last: Path, hour: int) -> None:
+    """As large as they are after so many hours; what stands in running sums does not matter."""
+    sums = ", ".join(
+        f"{UNITS_PER_CONVERSION} * count(*) AS {name}"
+        if not name.endswith("_slot")
+        else f"max(hour) AS {name}"
+        for name in sum_columns(len(_RATES))[1:]
+    )
+    asked = _conversions(0, _until(hour - 1))
+    engine.write_parquet(
+        "books",
+        f"SELECT CAST((person + 1) * 4096 + publisher AS BIGINT) AS cell,"
+        f" {sums.replace('max(hour)', 'CAST(max(hour) AS BIGINT)')}"
+        f" FROM ({asked}) AS c GROUP BY person, publisher",
+        last / SUMS,
+    )
+    halves = ", ".join(
+        f"CAST({2**20 if half == 'high' else 7} AS BIGINT) AS {name}_{half}"
+        for name in LONG_WIDE
+        for half in ("high", "low")
+    )
+    engine.write_parquet(
+        "books",
+        f"SELECT substr(md5(CAST(person AS VARCHAR)), 1, 16) AS user_id,"
+        f" CAST(person + 1 AS BIGINT) AS number, CAST(count(*) AS BIGINT) AS seen, {halves}"
+        f" FROM ({asked}) AS c GROUP BY person",
+        last / USERS_FILE,
+    )
+
+
+def _release(engine: Engine, last: Path, new: Path, hour: int) -> None:
+    rows = Relation.of(
+        f"SELECT substr(md5(CAST(person AS VARCHAR)), 1, 16) AS user_id,"
+        f" CAST({hour} AS BIGINT) AS slot, CAST(publisher AS INT) AS cell_index,"
+        f" CAST({UNITS_PER_CONVERSION} AS BIGINT) AS weight"
+        f" FROM ({_conversions(_until(hour - 1), _until(hour))}) AS c"
+    )
+    planned = strategy()
+    with engine.scratch():
+        _hash(last)
+        accounts = LongEngineAccounts(engine, rows, _LAYOUT, LongBooks(hour, last, new), planned)
+        kept = LIMIT * 19 // 20
+        accounts.admit(Terms(planned.crossing(hour), 100, 12, kept, LIMIT - kept))
+        _hash(new)
+
+
+def _hash(folder: Path) -> None:
+    for file in READ_AGAIN:
+        with (folder / file).open("rb") as content:
+            file_digest(content, "sha256")
+
+
+def _pass(engine: Engine, last: Path) -> None:
+    with TemporaryDirectory(dir=last.parent) as temporary:
+        for file in READ_AGAIN:
+            sql = f"SELECT * FROM read_parquet('{last / file}')"
+            engine.write_parquet("plain pass", sql, Path(temporary) / file)

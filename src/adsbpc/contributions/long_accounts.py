@@ -1,0 +1,221 @@
+"""Personal budgets of long campaigns on an engine: `privacy.decays` in SQL, with books in Parquet
+(`long_books`).
+
+A slot reads the running sums of its own people and rewrites the books once; how many slots came
+before it makes no difference. Figures are integers of at most 128 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS, Books
+from adsbpc.contributions.admission_sql import AdmissionSql
+from adsbpc.contributions.engine_accounts import EngineAccounts
+from adsbpc.contributions.filter_sql import column_of, shifted, whole
+from adsbpc.contributions.interface import (
+    LARGEST_NEED,
+    Costs,
+    crossing_of,
+    largest_needed,
+)
+from adsbpc.contributions.long_books import LONG_WIDE, SUMS, LongBooks, read_long_books
+from adsbpc.engines import Engine, Relation
+from adsbpc.errors import ContributionError
+from adsbpc.model.layout import Layout, View
+from adsbpc.privacy.decays import BITS, Crossing, DecayingStrategy
+from adsbpc.privacy.filter import Gram, Renewal, Terms
+
+
+class LongEngineAccounts(EngineAccounts):
+    """The books of one slot, whose contributions are the rows of `relation` with its number."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        relation: Relation,
+        layout: Layout,
+        books: LongBooks,
+        strategy: DecayingStrategy,
+    ) -> None:
+        super().__init__(engine, relation, strategy.slots, layout, Books((), books.new))
+        self._slot, self._long = books.slot, books
+        self._numbers = range(1, len(strategy.rates) + 1)
+
+    def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
+        """This slot's cells with what earlier ones add to their cost, and the needs and account of
+        everybody in it."""
+        crossing = crossing_of(costs)
+        if crossing.slot != self._slot or sizes or past:
+            raise ContributionError(
+                f"slot {crossing.slot} of personal budgets: these are the books of slot "
+                f"{self._slot} of a long campaign, where cells have no sizes"
+            )
+        if self._opened:
+            return
+        self._rows |= read_long_books(
+            self._engine, self._long, self._relation, len(crossing.factors)
+        )
+        self._give_numbers()
+        self._bring_up_to_date(crossing)
+        self._table("columns", "\nUNION ALL\n".join(map(self._columns_of, self.layout.views)))
+        self._table(
+            "active",
+            f"""
+WITH more AS (
+  SELECT number, sum(squared_weight * ({crossing.own} * wide(needed) * wide(needed))) AS own,
+    sum(squared_weight * (2 * wide(needed) * asked_before)) AS across
+  FROM {self._rows["columns"]} AS columns GROUP BY number
+)
+SELECT more.number,
+  least(coalesce(before.own, wide(0)) + more.own, {whole(LARGEST_NEED)}) AS own,
+  least(coalesce(before.across, wide(0)) + more.across, {whole(LARGEST_NEED)}) AS across,
+  coalesce(seen, 0) + 1 AS seen, coalesce(before.fixed, wide(0)) AS fixed,
+  coalesce(before.spent, wide(0)) AS spent, coalesce(before.cut_spent, wide(0)) AS cut_spent
+FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
+        )
+        self._opened = True
+
+    def renew(self, renewal: Renewal) -> list[list[int]]:
+        raise ContributionError(
+            f"slot {renewal.terms.slot}: a long campaign does not measure its past again"
+        )
+
+    def _bring_up_to_date(self, crossing: Crossing) -> None:
+        """Running sums of the people of the slot, as of the slot, with what they add to costs;
+        those of what was moved as they were, too."""
+        gaps = range(self._slot + 1)
+        powers = {"gap": list(gaps)} | {
+            f"power_{k}": list(of_rate[: len(gaps)])
+            for k, of_rate in zip(self._numbers, crossing.powers, strict=True)
+        }
+        table = self._engine.numbers("powers", powers)
+
+        def sums(name: str) -> tuple[str, str]:
+            decayed = {k: _decayed(f"{name}_{k}", f"of_{name}.power_{k}") for k in self._numbers}
+            each = zip(self._numbers, crossing.factors, strict=True)
+            before = " + ".join(f"wide({factor}) * wide({name}_now_{k})" for k, factor in each)
+            return ", ".join(f"{sql} AS {name}_now_{k}" for k, sql in decayed.items()), before
+
+        (asked, asked_before), (moved, before) = sums("asked"), sums("moved")
+        raw = ", ".join(f"moved_{k}" for k in self._numbers)
+        now = ", ".join(f"{name}_now_{k}" for name in ("asked", "moved") for k in self._numbers)
+        self._table(
+            "brought",
+            f"""
+SELECT cell, moved_slot, {raw}, {now}, {asked_before} AS asked_before, {before} AS before FROM (
+  SELECT sums.cell, moved_slot, {raw}, {asked}, {moved}
+  FROM {self._rows["sums"]} AS sums
+  JOIN (
+    SELECT DISTINCT whole_div(cell, {self._places}) AS number FROM {self._rows["asked"]} AS asked
+  ) AS present ON present.number = whole_div(sums.cell, {self._places})
+  JOIN {table} AS of_asked ON of_asked.gap = {self._slot} - asked_slot
+  JOIN {table} AS of_moved ON of_moved.gap = {self._slot} - moved_slot
+) AS decayed""",
+        )
+
+    def _columns_of(self, view: View) -> str:
+        """The columns of those who are in the slot: what they ask for in each, and what earlier
+        slots add to its cost."""
+        place = column_of("cell", view, self._places)
+        return f"""
+SELECT now.cell AS place, whole_div(now.cell, {self._places}) AS number, asked, needed,
+  {view.depth} AS depth, CAST({view.weight**2} AS BIGINT) AS squared_weight,
+  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
+FROM (
+  SELECT {place} AS cell, CAST(sum(asked) AS BIGINT) AS asked,
+    CAST(sum(least(asked, {largest_needed(self.layout)})) AS BIGINT) AS needed
+  FROM {self._rows["asked"]} AS cells GROUP BY {place}
+) AS now LEFT JOIN (
+  SELECT {place} AS cell, sum(asked_before) AS asked_before, sum(before) AS before
+  FROM {self._rows["brought"]} AS cells
+  WHERE cell % {self._places} < {len(self.layout)} GROUP BY {place}
+) AS earlier ON earlier.cell = now.cell"""
+
+    def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
+        return f"""
+  SELECT active.number, coalesce(past.before, wide(0)) AS before, cut_spent AS spent
+  FROM {self._rows["active"]} AS active LEFT JOIN {self._rows["brought"]} AS past
+    ON past.cell = active.number * {self._places} + {len(self.layout)}"""
+
+    def _write(self, terms: Terms, text: AdmissionSql) -> None:
+        slot = f"CAST({terms.slot} AS BIGINT) AS slot"
+        self._table("sums_touched", self._touched(text))
+        parts = {
+            NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
+            CELLS: f"SELECT {slot}, cell, asked, moved FROM ({text.kept_cells()}) AS kept",
+            CUT: self._counted(slot, 1),
+            SUMS: f"""
+SELECT * FROM {self._rows["sums_touched"]} AS touched
+UNION ALL
+SELECT {self._sum_columns("sums")} FROM {self._rows["sums"]} AS sums
+LEFT JOIN {self._rows["sums_touched"]} AS touched ON touched.cell = sums.cell
+WHERE touched.cell IS NULL""",
+            USERS: self._users(),
+        }
+        for file, sql in parts.items():
+            self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
+
+    def _sum_columns(self, of: str) -> str:
+        asked, moved = (
+            ", ".join(f"{of}.{name}_{k}" for k in self._numbers) for name in ("asked", "moved")
+        )
+        return f"{of}.cell, {of}.asked_slot, {asked}, {of}.moved_slot, {moved}"
+
+    def _touched(self, text: AdmissionSql) -> str:
+        """Running sums of the cells that were asked for, and of what was counted as cut."""
+        most, cut = largest_needed(self.layout), len(self.layout)
+        asked = ", ".join(
+            f"CASE WHEN needed > 0 THEN coalesce(asked_now_{k}, 0) + needed ELSE 0 END AS asked_{k}"
+            for k in self._numbers
+        )
+        moved = ", ".join(
+            f"CASE WHEN now.moved > 0 THEN coalesce(moved_now_{k}, 0) + now.moved"
+            f" ELSE coalesce(moved_{k}, 0) END AS moved_{k}"
+            for k in self._numbers
+        )
+        slot = f"CAST({self._slot} AS BIGINT)"
+        return f"""
+SELECT now.cell, CASE WHEN needed > 0 THEN {slot} ELSE 0 END AS asked_slot, {asked},
+  CASE WHEN now.moved > 0 THEN {slot} ELSE coalesce(moved_slot, 0) END AS moved_slot, {moved}
+FROM (
+  SELECT cell, least(asked, {most}) AS needed, moved FROM ({text.kept_cells()}) AS kept
+  UNION ALL
+  SELECT number * {self._places} + {cut} AS cell, CAST(0 AS BIGINT) AS needed, moved
+  FROM {self._rows["counted_1"]} AS counted WHERE moved > 0
+) AS now LEFT JOIN {self._rows["brought"]} AS brought ON brought.cell = now.cell"""
+
+    def _users(self) -> str:
+        """Everybody's accounts, by name too: the next slot reads no other names."""
+        after = f"""
+SELECT after.number, after.own, after.across, after.seen, after.fixed, after.spent,
+  active.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
+FROM {self._rows["after"]} AS after
+JOIN {self._rows["active"]} AS active ON active.number = after.number
+LEFT JOIN {self._rows["counted_1"]} AS counted ON counted.number = after.number"""
+        self._table("accounts_after", after)
+        now, stored = self._rows["accounts_after"], self._rows["users_stored"]
+        halves = [f"{name}_{half}" for name in LONG_WIDE for half in ("high", "low")]
+        made = [f"{half}({name})" for name in LONG_WIDE for half in ("high", "low")]
+        changed = ", ".join(
+            f"CASE WHEN now.number IS NULL THEN stored.{column}"
+            f" ELSE {value.replace('(', '(now.')} END AS {column}"
+            for column, value in zip(halves, made, strict=True)
+        )
+        new = ", ".join(
+            f"{value.replace('(', '(now.')} AS {column}"
+            for column, value in zip(halves, made, strict=True)
+        )
+        return f"""
+SELECT stored.user_id, stored.number,
+  CAST(coalesce(now.seen, stored.seen) AS BIGINT) AS seen, {changed}
+FROM {stored} AS stored LEFT JOIN {now} AS now ON now.number = stored.number
+UNION ALL
+SELECT names.user_id, names.number, CAST(now.seen AS BIGINT) AS seen, {new}
+FROM {self._rows["names_new"]} AS names JOIN {now} AS now ON now.number = names.number"""
+
+
+def _decayed(total: str, power: str) -> str:
+    """total times power in parts of 2^BITS, rounded up."""
+    product = f"(wide({total}) * wide({power}) + {2**BITS - 1})"
+    return f"CAST({shifted(product, BITS)} AS BIGINT)"
