@@ -58,7 +58,7 @@ class DatabaseSchema:
 LEDGER = DatabaseSchema(
     noun="ledger",
     key="[ledger] location",
-    versions=("0001", "0002", "0003"),
+    versions=("0001", "0002", "0003", "0004"),
     version_table="adsbpc_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=LedgerError,
