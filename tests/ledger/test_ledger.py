@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import pytest
 import sqlalchemy
@@ -245,6 +246,33 @@ def test_an_older_schema_is_carried_over(
     refused = pytest.raises(sqlalchemy.exc.DBAPIError, match="never changed or deleted")
     with refused, raw.begin() as connection:
         connection.execute(text("DELETE FROM adsbpc_entries"))
+
+
+def test_charges_of_measures_with_the_longest_names_are_kept(
+    location: str, raw: sqlalchemy.Engine, tmp_path: Path
+) -> None:
+    """In a ledger that an older version made, beside the longest scope and campaign."""
+    with raw.begin() as connection:
+        upgrade(connection, "0003")
+    ledger = Ledger(location, tmp_path)
+    scope, campaign = _mixed(200, 1), _mixed(200, 2)
+    first = release_of(1, 5, scope=scope, campaign=campaign)
+    (measured,) = first.measures
+    # Several measures are charged by their name.
+    renamed = [measured.model_copy(update={"measure": f"{k}{_mixed(199)}"}) for k in range(2)]
+    longest = first.model_copy(update={"measures": tuple(renamed)})
+    assert max(len(line.part) for line in longest.charges) > 200
+    text_of_it, ours = ledger.commit(longest, STEP, opening_of(scope=scope, campaign=campaign))
+    assert ours
+    assert ledger.spent(scope) == 10
+    assert ledger.releases(scope, campaign) == [text_of_it]
+    assert ledger.verify(scope).problem is None
+
+
+def _mixed(length: int, seed: int = 0) -> str:
+    """Of characters with four bytes, so that no compression makes it shorter."""
+    chosen = Random(seed)
+    return "".join(chr(chosen.randrange(0x20000, 0x2A6DF)) for _ in range(length))
 
 
 def test_a_newer_schema_is_refused(ledger: Ledger, raw: sqlalchemy.Engine) -> None:

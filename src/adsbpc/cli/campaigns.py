@@ -40,7 +40,7 @@ def _found(backend: Backend, campaign_id: str) -> Registered:
 def run_list(config: Path | None, as_json: bool) -> None:
     with _opened(config) as backend:
         book = backend.campaigns
-        found = [(each, book.last_slot(each), book.state(each)) for each in book.all()]
+        found = [(each, book.course(each)) for each in book.all()]
     if as_json:
         rows = [
             {
@@ -48,11 +48,11 @@ def run_list(config: Path | None, as_json: bool) -> None:
                 "name": each.name,
                 "scope": each.scope,
                 "advertiser": each.advertiser,
-                "released": released,
+                "released": course.stage.last_slot,
                 "slots": each.spec.campaign.slots,
-                "state": state,
+                "state": course.state,
             }
-            for each, released, state in found
+            for each, course in found
         ]
         print(json.dumps({"campaigns": rows}))
         return
@@ -61,9 +61,9 @@ def run_list(config: Path | None, as_json: bool) -> None:
     table.add_column("id", no_wrap=True, min_width=_ID_LENGTH)
     for name in ("name", "scope", "released", "state"):
         table.add_column(name, overflow="fold")
-    for each, released, state in found:
-        progress = f"{released} of {each.spec.campaign.slots}"
-        table.add_row(each.campaign_id, each.name, each.scope, progress, state)
+    for each, course in found:
+        progress = f"{course.stage.last_slot} of {each.spec.campaign.slots}"
+        table.add_row(each.campaign_id, each.name, each.scope, progress, course.state)
     results().print(table)
 
 

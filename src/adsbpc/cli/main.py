@@ -545,9 +545,23 @@ def _leave_quickly() -> None:
         gc.freeze()
 
 
+def _prepare_only(word: str) -> None:
+    """Make ready what the first word names, if it names something: typer prepares every command
+    that it knows, with all its options, before it runs one."""
+    commands = [
+        each
+        for each in app.registered_commands
+        if each.callback and word == (each.name or each.callback.__name__)
+    ]
+    groups = [each for each in app.registered_groups if each.name == word]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups
+
+
 def main() -> None:
     """Run the program; errors go to stderr and set the exit code: 1 refused, 2 bad usage."""
     _start_quickly()
+    _prepare_only(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
         app()
     except AdsbpcError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
+from adsbpc.engines.spark_files import DataSizes, Footers
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
 from adsbpc.engines.spark_parquet import backticked, from_milliseconds, milliseconds_in, widest
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
+    from pyspark.sql.types import StructType
 
     from adsbpc.engines.outer_tables import OuterTable
 
@@ -142,13 +144,25 @@ class SparkEngine(Engine):
                 f"[engine.options]: Spark does not start with them: {_cause(error)}. "
                 "Options are Spark settings such as spark.master"
             ) from None
+        context, in_one_process = self._session.sparkContext, True
         if not re.fullmatch(r"local(\[.*\])?", str(settings["spark.master"])):
-            _stop_in_the_end(self._session.sparkContext)
+            in_one_process = False
+            _stop_in_the_end(context)
         for key, value in _SESSION.items():
             self._session.conf.set(key, value)
+        self._sizes = DataSizes(
+            context.defaultParallelism if in_one_process else None,
+            {*settings, *(key for key, _ in context.getConf().getAll())},
+        )
+        self._plan_for_size()
+        self._footers = Footers()
         for statement in _VOCABULARY:
             self._session.sql(statement)
         self._kept: dict[Relation, DataFrame] = {}
+
+    def _plan_for_size(self) -> None:
+        for key, value in self._sizes.changed_settings().items():
+            self._session.conf.set(key, value)
 
     def _query(self, what: str, sql: str) -> DataFrame:
 
@@ -203,20 +217,20 @@ class SparkEngine(Engine):
     ) -> list[Schema]:
         if isinstance(file_format, CsvDialect):
             return [self._describe_csv(file_format, file, base) for file in files]
-        return [self._describe(file, partial(self._parquet, file, base)) for file in files]
+        return [self._describe(file, partial(self._parquet_schema, file, base)) for file in files]
 
     def _describe_csv(self, dialect: CsvDialect, file: str, base: str | None) -> Schema:
-        lines = self._describe(file, partial(self._lines, file, base)).columns
+        lines = self._describe(file, lambda: self._lines(file, base).schema).columns
         names = (*self._header(dialect, file, base).names, *(set(lines) - {_LINE}))
         return Schema(file, {name: Column(ColumnKind.TEXT, "text") for name in names})
 
     def describe_table(self, table: str) -> Schema:
-        return self._describe(table, partial(self._session.table, table))
+        return self._describe(table, lambda: self._session.table(table).schema)
 
-    def _describe(self, where: str, load: Callable[[], DataFrame]) -> Schema:
+    def _describe(self, where: str, schema: Callable[[], StructType]) -> Schema:
 
         try:
-            fields = load().schema.fields
+            fields = schema().fields
         except _errors() as error:
             raise SourceError(
                 where,
@@ -232,6 +246,10 @@ class SparkEngine(Engine):
 
     def _parquet(self, file: str, base: str | None) -> DataFrame:
         return self._reader(base).parquet(_address(file))
+
+    def _parquet_schema(self, file: str, base: str | None) -> StructType:
+        """Spark starts a job to read it, also of a file that it has read before."""
+        return self._footers.schema(file, base, lambda: self._parquet(file, base).schema)
 
     def _lines(self, file: str, base: str | None) -> DataFrame:
         """Lines, cut at line feeds and nowhere else, beside what folders say."""
@@ -276,6 +294,8 @@ class SparkEngine(Engine):
         columns: Sequence[str],
     ) -> Relation:
         wanted = [backticked(name) for name in (*columns, UNREADABLE)]
+        self._sizes.add(files)
+        self._plan_for_size()
         try:
             if isinstance(file_format, CsvDialect):
                 parts = [self._csv(file_format, file, base, columns) for file in files]
@@ -307,11 +327,11 @@ class SparkEngine(Engine):
         from pyspark.sql.types import LongType, StructField, StructType
 
         # Naming the columns and their types leaves all others out of the comparison.
-        found = {field.name: field for field in self._parquet(files[0], base).schema}
+        found = {field.name: field for field in self._parquet_schema(files[0], base)}
         for file in files[1:]:
             if all(name in found for name in columns):
                 break
-            found = {field.name: field for field in self._parquet(file, base).schema} | found
+            found = {field.name: field for field in self._parquet_schema(file, base)} | found
         by_milliseconds: dict[frozenset[str], list[str]] = {}
         for file in files:
             by_milliseconds.setdefault(self._milliseconds(file, columns), []).append(file)
@@ -333,12 +353,13 @@ class SparkEngine(Engine):
         return parts
 
     def _milliseconds(self, file: str, columns: Sequence[str]) -> frozenset[str]:
+        if "://" not in file:
+            read = partial(milliseconds_in, self._session, _address(file), encoded=False)
+            return self._footers.milliseconds(file, read) & set(columns)
         # A location elsewhere may be a folder or a pattern, which Spark itself lists.
-        is_elsewhere = "://" in file
-        files = self._parquet(file, None).inputFiles() if is_elsewhere else [_address(file)]
         found = {
-            milliseconds_in(self._session, each, encoded=is_elsewhere) & set(columns)
-            for each in files
+            milliseconds_in(self._session, each, encoded=True) & set(columns)
+            for each in self._parquet(file, None).inputFiles()
         }
         if len(found) > 1:
             raise SourceError(
@@ -348,6 +369,8 @@ class SparkEngine(Engine):
         return found.pop() if found else frozenset()
 
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
+        self._sizes.add([table])
+        self._plan_for_size()
         return self._columns_of(what, self._session.table(table), columns)
 
     def _columns_of(self, what: str, frame: DataFrame, columns: Sequence[str]) -> Relation:
@@ -359,7 +382,7 @@ class SparkEngine(Engine):
     def describe_outer(self, table: OuterTable) -> Schema:
         if self._is_local:
             return super().describe_outer(table)
-        return self._describe(table.where, partial(self._connected, table))
+        return self._describe(table.where, lambda: self._connected(table).schema)
 
     def read_outer(self, what: str, table: OuterTable, columns: Sequence[str]) -> Relation:
         if self._is_local:

@@ -2,7 +2,7 @@
 
 from adsbpc.ledger.ledger import Ledger
 from adsbpc.ledger.marks import Mark, MarkFile, MarkPlace, MarkTable
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Verification
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Stage, Verification
 from adsbpc.ledger.snapshot import Snapshot
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "Opening",
     "ScopeRecord",
     "Snapshot",
+    "Stage",
     "Verification",
 ]

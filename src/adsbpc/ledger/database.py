@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy
 from sqlalchemy import Connection, event, text
@@ -59,7 +59,7 @@ class DatabaseSchema:
 LEDGER = DatabaseSchema(
     noun="ledger",
     key="[ledger] location",
-    versions=("0001", "0002", "0003"),
+    versions=("0001", "0002", "0003", "0004"),
     version_table="adsbpc_schema",
     migrations=Path(__file__).with_name("migrations"),
     failure=LedgerError,
@@ -73,6 +73,8 @@ class Database:
         self._schema = schema
         self._url = _url(location, directory, schema.key)
         self.where = without_password(self._url)
+        # The SQLite file, if it is one.
+        self.file: Final = _file_of(self._url)
         if self.file is not None:
             self.where = str(self.file)
         try:
@@ -98,13 +100,6 @@ class Database:
             # Whatever the server's defaults: a snapshot to read, and the newest rows to write on.
             self._writing = self._engine.execution_options(isolation_level="READ COMMITTED")
             self._engine = self._engine.execution_options(isolation_level="REPEATABLE READ")
-
-    @property
-    def file(self) -> Path | None:
-        """The SQLite file, if it is one."""
-        if self._url.get_backend_name() == "sqlite":
-            return Path(str(self._url.database)).resolve()
-        return None
 
     def exists(self) -> bool:
         """Whether it stands there already. One of an older schema is brought up to date."""
@@ -246,6 +241,12 @@ def _url(location: str, directory: Path, key: str) -> URL:
             "storage does not have. Books and releases may be there: [storage] location"
         )
     return url.set(drivername="postgresql+psycopg")
+
+
+def _file_of(url: URL) -> Path | None:
+    if url.get_backend_name() != "sqlite":
+        return None
+    return Path(str(url.database)).resolve()
 
 
 def without_password(url: URL) -> str:

@@ -45,7 +45,9 @@ entries = Table(
     Column("kind", String(20), nullable=False),
     Column("campaign", String(200), nullable=False),
     Column("slot", Integer, nullable=False),
-    Column("part", String(50), nullable=False),
+    # A measure's name and what was charged for. SQLite keeps the type that the table began with
+    # and holds any length; PostgreSQL's index has room for no more, all names at their longest.
+    Column("part", String(50).with_variant(String(250), "postgresql"), nullable=False),
     Column("pico_rho", BigInteger, nullable=False),
     Column("body", Text, nullable=False),
     Column("body_hash", String(64), nullable=False),

@@ -24,7 +24,7 @@ from adsbpc.ledger.database import Database
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
 from adsbpc.ledger.provenance import carrying_text, is_committed, is_sealed
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, Verification
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, Stage, Verification
 from adsbpc.ledger.seal import Extent, broken_seal, write_seal
 from adsbpc.ledger.snapshot import Snapshot, snapshot_of
 from adsbpc.model import Guarantee, Release
@@ -111,6 +111,11 @@ class Ledger:
     def last_slot(self, scope: str, campaign: str) -> int:
         """The newest released slot, or 0."""
         return self._read(0, rows.last_slot, scope, campaign)
+
+    def stage(self, scope: str, campaign: str, through: Mapping[str, int] | None = None) -> Stage:
+        """Without any body. What was spent by each campaign of the scope counts up to the slot that
+        `through` names."""
+        return self._read(Stage(), rows.stage_of, scope, campaign, through)
 
     def head(self, scope: str) -> Head:
         return self._read(Head(0, ""), rows.head_of, scope)

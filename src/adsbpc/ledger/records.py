@@ -32,6 +32,19 @@ class CampaignRecord:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """How far a campaign is: `last_slot` is the newest that was released, or 0. `scope_limit`
+    and `scope_spent` are its scope's, in pico-rho, the latter up to the slots that were asked for.
+    """
+
+    started: bool = False
+    closed: bool = False
+    last_slot: int = 0
+    scope_limit: int = 0
+    scope_spent: int = 0
+
+
+@dataclass(frozen=True)
 class Opening:
     """A campaign that is about to start, and the limit that its file states for the scope."""
 

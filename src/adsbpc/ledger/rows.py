@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Select, func, insert, select
 from adsbpc.errors import BudgetError, LedgerError, TermsError
 from adsbpc.ledger.entries import Entry, entries, hash_of
 from adsbpc.ledger.marks import Mark
-from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord
+from adsbpc.ledger.records import CampaignRecord, Head, Opening, ScopeRecord, Stage
 from adsbpc.model import PICO_RHO, Budget, Guarantee, Release, StoredPlan
 from adsbpc.model.formats import format_of
 from adsbpc.model.periods import parts_of
@@ -133,6 +133,30 @@ def slot_rows(
 def last_slot(connection: Connection, scope: str, campaign: str) -> int:
     wanted = entries_of(scope, "release", func.coalesce(func.max(entries.c.slot), 0))
     return int(connection.execute(wanted.where(entries.c.campaign == campaign)).scalar_one())
+
+
+def stage_of(
+    connection: Connection, scope: str, campaign: str, through: Mapping[str, int] | None
+) -> Stage:
+    """Without any body: who shows many campaigns asks it of each."""
+    newest = (
+        select(entries.c.kind, func.max(entries.c.slot), func.max(entries.c.pico_rho))
+        .where(
+            entries.c.scope == scope,
+            # The entry of the scope itself is of no campaign.
+            entries.c.campaign.in_((campaign, "")),
+            entries.c.kind.in_(("scope", "campaign", "close", "release")),
+        )
+        .group_by(entries.c.kind)
+    )
+    found = {kind: (slot, pico_rho) for kind, slot, pico_rho in connection.execute(newest)}
+    return Stage(
+        "campaign" in found,
+        "close" in found,
+        found.get("release", (0, 0))[0],
+        found.get("scope", (0, 0))[1],
+        sum_of(connection, scope, "charge", through=through),
+    )
 
 
 def head_of(connection: Connection, scope: str) -> Head:

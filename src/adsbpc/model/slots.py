@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
@@ -114,6 +114,12 @@ class SlotGrid:
             indices = [k for _, k in group]
             runs.append(SlotRun(indices[0] + 1, edges[indices[0]], length, len(indices)))
         return tuple(runs)
+
+
+@lru_cache(64)
+def grid_of(start: date, count: int, length: SlotLength, timezone: str) -> SlotGrid:
+    """The same grid for whoever asks again: where its slots begin is worked out once."""
+    return SlotGrid(start, count, length, timezone)
 
 
 def starts_around(day: date, length: SlotLength, week_starts: Weekday) -> tuple[date, date]:

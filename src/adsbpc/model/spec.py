@@ -38,7 +38,7 @@ from adsbpc.model.periods import OPEN, Period, Renewal, parts_of
 from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
 from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
-from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, starts_around
+from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, grid_of, starts_around
 from adsbpc.model.spend import SpendSection
 from adsbpc.model.toml import MisfitError
 
@@ -130,7 +130,7 @@ class CampaignSection(Section):
 
     @property
     def grid(self) -> SlotGrid:
-        return SlotGrid(self.start, self.slots, self.slot, self.timezone)
+        return grid_of(self.start, self.slots, self.slot, self.timezone)
 
 
 def _slots_through(content: dict[str, Any], start: date, end: date) -> int:

@@ -17,6 +17,7 @@ from adsbpc.service.dashboard.campaigns import (
     Progress,
     Shelf,
     body_of,
+    sight_of,
     spark_of,
     state_of,
 )
@@ -120,15 +121,17 @@ def test_states_in_a_few_words(stage: Stage) -> None:
     backend = stage.server.backend
     registered = backend.campaigns.get(stage.campaigns["spring"])
     assert registered is not None
-    late = state_of(backend, registered, visible=0)
+    course, wait = backend.campaigns.course(registered), backend.publication.publish_after_us
+    late = state_of(course, 0, wait)
     told = "Day 1 has been due for 1 day. New ones appear every 2 minutes."
     assert late == Progress("Late", "bad", told)
-    assert state_of(backend, registered, visible=2) == Progress(
+    assert state_of(course, 2, wait) == Progress(
         "Running", "good", "Day 3 is over on 4 March, 00:00 UTC and is published 2 minutes later."
     )
-    assert state_of(backend, registered, visible=5).word == "Complete"
+    assert state_of(course, 5, wait).word == "Complete"
     # That a release failed is nobody's to see before its figures are late.
-    assert state_of(backend, replace(registered, problem="no room"), 2).word == "Running"
+    troubled = backend.campaigns.course(replace(registered, problem="no room"))
+    assert state_of(troubled, 2, wait).word == "Running"
 
 
 def test_a_problem_is_the_operators_to_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +155,13 @@ def test_a_page_is_made_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> N
     backend = stage.server.backend
     registered = backend.campaigns.get(stage.campaigns["spring"])
     assert registered is not None
-    first = body_of(backend, registered)
+    first = body_of(sight_of(backend, registered))
 
     def never(*_: object) -> None:
         raise AssertionError("made again")
 
     monkeypatch.setattr(Campaign, "report", never)
-    assert body_of(backend, registered) is first
+    assert body_of(sight_of(backend, registered)) is first
 
 
 def test_a_shelf_forgets_what_was_asked_for_longest_ago() -> None:
@@ -170,7 +173,7 @@ def test_a_shelf_forgets_what_was_asked_for_longest_ago() -> None:
         return name
 
     for name in ("a", "b", "a", "c", "a", "b"):
-        assert shelf.get((name, 0, 0, 0), partial(make, name)) == name
+        assert shelf.get((name, 0, 0, False, 0), partial(make, name)) == name
     assert made == ["a", "b", "c", "b"]
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 
 from adsbpc import Campaign
 from adsbpc.model.slots import to_moment
-from adsbpc.service.dashboard.campaigns import body_of, glance_at
+from adsbpc.service.dashboard.campaigns import body_of, glance_at, sight_of
 from adsbpc.service.releases.publication import moment_of
 from adsbpc.service.store import published
 from tests.service.clocks import SetClock
@@ -276,7 +276,8 @@ def test_no_page_is_made_because_something_was_released(
         server.backend.scheduler.look()
         server.show(campaign)
         registered = registered_in(server, campaign)
-        first = glance_at(server.backend, registered), body_of(server.backend, registered)
+        sight = sight_of(server.backend, registered)
+        first = glance_at(sight), body_of(sight)
         made = []
         report = Campaign.report
 
@@ -288,10 +289,11 @@ def test_no_page_is_made_because_something_was_released(
         clock.moment = END + DAY + MINUTE
         server.backend.scheduler.look()
         assert server.backend.campaigns.last_slot(registered) == 2
-        found = glance_at(server.backend, registered), body_of(server.backend, registered)
-        assert found == first
+        again = sight_of(server.backend, registered)
+        assert (glance_at(again), body_of(again)) == first
         assert made == []
         clock.moment = END + DAY + 5 * MINUTE
-        body = body_of(server.backend, registered)
-        assert body is not None
-        assert body.released == 2
+        later = sight_of(server.backend, registered)
+        assert later.slot == 2
+        assert body_of(later) != first[1]
+        assert len(made) == 1

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
 from adsbpc.errors import SpecError
 from adsbpc.ledger.database import Database
@@ -37,6 +37,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(Name)
 _COLUMNS = [column for column in tables.keys.columns if column.name != "secret_hash"]
 # Made once: every request asks it.
 _WITH_HASH = select(tables.keys).where(tables.keys.c.key_id == bindparam("key_id"))
+_BY_ID = select(*_COLUMNS).where(tables.keys.c.key_id == bindparam("key_id"))
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,11 @@ class KeyRing:
         holds = hmac.compare_digest(hash_of(secret), expected)
         return self._valid(row) if holds else None
 
-    def principal(self, key_id: str) -> Principal | None:
+    def principal(self, connection: Connection, key_id: str) -> Principal | None:
         """Who a key speaks for, while it is valid."""
         if not _KEY_ID.fullmatch(key_id):
             return None
-        with self._store.reading() as connection:
-            row = connection.execute(
-                select(*_COLUMNS).where(tables.keys.c.key_id == key_id)
-            ).one_or_none()
-        return self._valid(row)
+        return self._valid(connection.execute(_BY_ID, {"key_id": key_id}).one_or_none())
 
     def list(self) -> KeyRecords:
         """Every key that was ever made, oldest first."""

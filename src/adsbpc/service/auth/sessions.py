@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
@@ -19,6 +19,10 @@ from adsbpc.service.clock import Clock, now_us
 
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_ALIVE = select(tables.sessions.c.key_id).where(
+    tables.sessions.c.session_hash == bindparam("session_hash"),
+    tables.sessions.c.expires_us > bindparam("now_us"),
+)
 
 
 class Sessions:
@@ -51,15 +55,10 @@ class Sessions:
         """Who is signed in by this token, if its session and its key are both alive."""
         if not _TOKEN.fullmatch(token):
             return None
-        columns = tables.sessions.c
+        given = {"session_hash": hash_of(token), "now_us": now_us(self._clock)}
         with self._store.reading() as connection:
-            key_id = connection.execute(
-                select(columns.key_id).where(
-                    columns.session_hash == hash_of(token),
-                    columns.expires_us > now_us(self._clock),
-                )
-            ).scalar_one_or_none()
-        return None if key_id is None else self._keys.principal(key_id)
+            key_id = connection.execute(_ALIVE, given).scalar_one_or_none()
+            return None if key_id is None else self._keys.principal(connection, key_id)
 
     def close(self, token: str) -> None:
         if not _TOKEN.fullmatch(token):

@@ -15,25 +15,26 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
+from markupsafe import Markup
 
 from adsbpc.errors import AdsbpcError
-from adsbpc.model import ALL_PUBLISHERS, PICO_RHO
+from adsbpc.model import ALL_PUBLISHERS, PICO_RHO, Budget
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.lift_spec import LiftSection
 from adsbpc.report import Report
 from adsbpc.report.numbers import amount, budget_texts, interval
-from adsbpc.report.page_parts import Parts, parts_of
+from adsbpc.report.page_parts import parts_of
 from adsbpc.report.timeline import Timeline
 from adsbpc.report.wording import attribution, decimals, metric_name
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
-from adsbpc.service.clock import now_us
-from adsbpc.service.dashboard.pages import page, span
+from adsbpc.service.dashboard.pages import fragment, page, span
 from adsbpc.service.dashboard.steering import steering_of
 from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.course import Course
 from adsbpc.service.releases.spend import spend_version
 
 WIDTH, HEIGHT = 200, 40
@@ -75,6 +76,7 @@ def spark_of(report: Report) -> Spark:
     )
 
 
+Version = tuple[str, int, int, bool, int]
 Tone = Literal["good", "calm", "done", "bad"]
 
 
@@ -87,21 +89,20 @@ class Progress:
     next: str
 
 
-def state_of(backend: Backend, registered: Registered, visible: int) -> Progress:
-    grid, slots = registered.spec.grid, registered.spec.campaign.slots
-    timeline, now = Timeline(grid), now_us(backend.clock)
-    if visible >= slots:
+def state_of(course: Course, visible: int, wait: int) -> Progress:
+    """`wait` is how long after its end a slot is published, in microseconds."""
+    spec, now = course.spec, course.now_us
+    timeline = Timeline(spec.grid)
+    if visible >= spec.campaign.slots:
         return Progress("Complete", "done", "")
-    condition = backend.campaigns.state(registered)
-    if condition == "closed" and visible >= backend.publication.last_slot(registered):
+    if course.state == "closed" and visible >= course.slots:
         return Progress("Closed", "done", "")
-    if condition == "paused":
+    if course.state == "paused":
         return Progress("Paused", "calm", "Nothing new is published until it is resumed.")
     slot = f"{timeline.word.capitalize()} {visible + 1}"
-    wait = backend.publication.publish_after_us
     each = span(wait / MICROSECONDS_PER_SECOND)
-    if backend.publication.due_slot(registered) > visible:
-        due = registered.spec.settled_at(visible + 1) + wait
+    if course.due(wait) > visible:
+        due = spec.settled_at(visible + 1) + wait
         late = span((now - due) / MICROSECONDS_PER_SECOND)
         return Progress(
             "Late", "bad", f"{slot} has been due for {late}. New ones appear every {each}."
@@ -109,35 +110,69 @@ def state_of(backend: Backend, registered: Registered, visible: int) -> Progress
     # With the zone: readers may be anywhere.
     ends = timeline.moment(visible + 1)
     when = f"{ends.day} {ends:%B, %H:%M} {ends.tzname()}"
-    later = span((wait + registered.spec.events.held_back) / MICROSECONDS_PER_SECOND)
+    later = span((wait + spec.events.held_back) / MICROSECONDS_PER_SECOND)
     soon = f"{slot} is over on {when} and is published {later} later."
-    if now < grid.starts_at:
+    if now < spec.grid.starts_at:
         return Progress("Not begun", "calm", soon)
     return Progress("Running" if visible else "Collecting", "good", soon)
 
 
+@dataclass(frozen=True)
+class Sight:
+    """What is known of a campaign before anything is made for it: one look at the store, one at
+    the ledger. `visible` is the newest visible slot of each campaign of its scope, by name."""
+
+    registered: Registered
+    visible: Mapping[str, int]
+    course: Course
+    paid: int
+
+    @property
+    def slot(self) -> int:
+        return self.visible[self.registered.name]
+
+    @property
+    def version(self) -> Version:
+        """All that a report depends on besides the campaign. Other campaigns of the scope, of this
+        server or not, change what is left of its budget, and closing it returns some."""
+        stage = self.course.stage
+        return self.registered.campaign_id, self.slot, stage.scope_spent, stage.closed, self.paid
+
+    def report(self) -> Report:
+        return self.registered.campaign.report(through=self.visible)
+
+
+def sight_of(backend: Backend, registered: Registered) -> Sight:
+    visible, paid = backend.publication.visible(registered), 0
+    # What was pushed after the campaign was read is not in its report.
+    if registered.spec.spend is not None:
+        paid = spend_version(backend.campaigns.folder_of(registered.campaign_id))
+    return Sight(registered, visible, backend.campaigns.course(registered, visible), paid)
+
+
 _MOST_GLANCES, _MOST_BODIES = 500, 32
 _FORMATS = {"csv": "CSV", "parquet": "Parquet", "json": "JSON", "html": "HTML report"}
-Key = tuple[str, int, int, int]
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
 class Body:
-    """The report's own parts, with downloads from the server."""
+    """The report as HTML, ready to be sent, with downloads from the server. What depends on who
+    looks, and when, stands between `masthead` and `rest` or around them."""
 
-    parts: Parts
-    released: int
+    masthead: Markup
+    rest: Markup
 
 
 class Shelf(Generic[Kept]):
-    """Keeps what was asked for last; two who ask at once may both make it."""
+    """Keeps what was asked for last; two who ask at once may both make it. Every worker has its
+    own: what is kept of a version is the same in all of them."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, Lock()
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self._kept: OrderedDict[Version, Kept] = OrderedDict()
 
-    def get(self, key: Key, make: Callable[[], Kept]) -> Kept:
+    def get(self, key: Version, make: Callable[[], Kept]) -> Kept:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -154,28 +189,19 @@ _glances: Shelf[SimpleNamespace] = Shelf(_MOST_GLANCES)
 _bodies: Shelf[Body] = Shelf(_MOST_BODIES)
 
 
-def glance_at(backend: Backend, registered: Registered) -> SimpleNamespace | None:
+def glance_at(sight: Sight) -> SimpleNamespace | None:
     """A campaign on a card; None before anything is visible."""
-    return _kept(_glances, backend, registered, _glance)
-
-
-def body_of(backend: Backend, registered: Registered) -> Body | None:
-    """None before anything is visible."""
-    return _kept(_bodies, backend, registered, lambda report: _body(report, registered.campaign_id))
-
-
-def _kept(
-    shelf: Shelf[Kept], backend: Backend, registered: Registered, make: Callable[[Report], Kept]
-) -> Kept | None:
-    visible = backend.publication.visible(registered)
-    slot = visible[registered.name]
-    if slot == 0:
+    if not sight.slot:
         return None
-    # Other campaigns of the scope, of this server or not, change what is left of its budget.
-    spent = backend.campaigns.ledger.spent(registered.scope, visible)
-    paid = spend_version(backend.campaigns.folder_of(registered.campaign_id))
-    key = registered.campaign_id, slot, spent, paid
-    return shelf.get(key, lambda: make(registered.campaign.report(through=visible)))
+    return _glances.get(sight.version, lambda: _glance(sight.report()))
+
+
+def body_of(sight: Sight) -> Body | None:
+    """None before anything is visible."""
+    if not sight.slot:
+        return None
+    campaign_id = sight.registered.campaign_id
+    return _bodies.get(sight.version, lambda: _body(sight.report(), campaign_id))
 
 
 def _glance(report: Report) -> SimpleNamespace:
@@ -201,7 +227,10 @@ def _glance(report: Report) -> SimpleNamespace:
 def _body(report: Report, campaign_id: str) -> Body:
     address = f"/v1/campaigns/{campaign_id}/report?format="
     links = {title: address + format for format, title in _FORMATS.items()}
-    return Body(parts_of(report, links=links), report.newest.slot)
+    parts = parts_of(report, links=links)
+    # The figures of the charts are most of the page, and most of the work of writing it.
+    rest = fragment("campaign-report.html", cards=parts.cards, data=parts.data)
+    return Body(parts.masthead, rest)
 
 
 router = APIRouter()
@@ -267,24 +296,32 @@ def _spending(backend: Backend, readable: list[Registered]) -> SimpleNamespace |
     for registered in by_scope.values():
         # One that cannot be read is told on its card.
         with suppress(AdsbpcError):
-            visible = backend.publication.visible(registered)
-            budgets.append(registered.campaign.status(visible).scope_budget)
+            budgets.append(_scope_budget(backend, registered))
     spent = sum(each.spent_pico_rho for each in budgets) / PICO_RHO
     limit = sum(each.limit_pico_rho for each in budgets) / PICO_RHO
     return SimpleNamespace(scopes=len(budgets), spent=f"{spent:.4g}", limit=f"{limit:.4g}")
 
 
+def _scope_budget(backend: Backend, registered: Registered) -> Budget:
+    visible = backend.publication.visible(registered)
+    stage = backend.campaigns.course(registered, visible).stage
+    if stage.scope_limit:
+        return Budget(stage.scope_limit, stage.scope_spent)
+    return registered.campaign.status(visible).scope_budget
+
+
 def _card(backend: Backend, registered: Registered) -> Card:
     word = Timeline(registered.spec.grid).word
     try:
-        glance = glance_at(backend, registered)
+        sight = sight_of(backend, registered)
+        glance = glance_at(sight)
     except AdsbpcError as error:
         # One campaign that cannot be read must not hide the others.
         log_failure(
             "card failed", error, campaign=registered.campaign_id, problem=public_text(error)
         )
         return Card(registered, word, None, Progress("Cannot be read", "bad", ""))
-    state = state_of(backend, registered, glance.released if glance else 0)
+    state = state_of(sight.course, sight.slot, backend.publication.publish_after_us)
     return Card(registered, word, glance, state)
 
 
@@ -292,9 +329,9 @@ def _card(backend: Backend, registered: Registered) -> Card:
 def show_campaign(request: Request, campaign: str) -> Response:
     backend, principal = backend_of(request), signed_in(request)
     registered = campaign_for(request, principal, campaign, Action.READ_RELEASES)
-    body = body_of(backend, registered)
-    released = body.released if body else 0
-    state = state_of(backend, registered, released)
+    sight = sight_of(backend, registered)
+    body, released, course = body_of(sight), sight.slot, sight.course
+    state = state_of(course, released, backend.publication.publish_after_us)
     may_operate = allows(principal, Action.OPERATE)
     common: dict[str, Any] = {
         "registered": registered,
@@ -302,15 +339,14 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "problem": registered.problem if may_operate else "",
         "state": state,
         "released": released,
-        "is_over": released >= backend.publication.last_slot(registered),
-        "steering": steering_of(backend, principal, registered),
+        "is_over": released >= course.slots,
+        "steering": steering_of(principal, course),
         "signs": backend.signer is not None,
         "may_assign": registered.spec.lift is not None
         and allows(principal, Action.ASSIGN_ARMS, registered.advertiser),
     }
     if body is None:
-        visible = backend.publication.visible(registered)
-        expected = _expected(registered, visible)
+        expected = _expected(registered, sight.visible)
         return page(request, "campaign-waiting.html", principal, **common, **expected)
     return page(request, "campaign.html", principal, **common, body=body)
 

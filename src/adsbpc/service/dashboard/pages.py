@@ -131,6 +131,11 @@ def page(
     return HTMLResponse(text, status)
 
 
+def fragment(template: str, **context: Any) -> Markup:
+    """A part of a page that is the same for everybody who may see it."""
+    return Markup(_environment().get_template(template).render(context))
+
+
 def home_of(principal: Principal) -> str:
     """Publishers look at what they sent, all others at what was measured."""
     return "/deliveries" if principal.role is Role.PUBLISHER else "/campaigns"

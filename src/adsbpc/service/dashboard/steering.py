@@ -9,21 +9,17 @@ from fastapi.responses import RedirectResponse
 
 from adsbpc.service.auth.access import backend_of, campaign_for, signed_in
 from adsbpc.service.auth.permissions import Action, Principal, allows
-from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard.pages import SentForm
-from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.course import Course
 
 router = APIRouter()
 
 
-def steering_of(
-    backend: Backend, principal: Principal, registered: Registered
-) -> Literal["", "waiting", "running"]:
+def steering_of(principal: Principal, course: Course) -> Literal["", "waiting", "running"]:
     """Which forms there are: none for those who may not, nor once nothing more is to come."""
-    book = backend.campaigns
-    if not allows(principal, Action.CLOSE) or book.last_slot(registered) >= book.slots(registered):
+    if not allows(principal, Action.CLOSE) or course.stage.last_slot >= course.slots:
         return ""
-    return "running" if book.has_started(registered.spec) else "waiting"
+    return "running" if course.stage.started else "waiting"
 
 
 @router.post("/campaigns/{campaign}/pause")

@@ -26,7 +26,8 @@ from adsbpc.service.auth.access import Caller, backend_of, bearer, campaign_for,
 from adsbpc.service.auth.permissions import Action, Principal, Role, allows
 from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, schemas_of
 from adsbpc.service.http.problems import Problem, phrase, problems
-from adsbpc.service.releases.campaigns import Registered, State
+from adsbpc.service.releases.campaigns import Registered
+from adsbpc.service.releases.course import State
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
@@ -277,13 +278,14 @@ def verify_campaign(request: Request, caller: Caller, campaign: CampaignId) -> V
 
 def _summary(request: Request, registered: Registered) -> dict[str, Any]:
     backend = backend_of(request)
+    course = backend.campaigns.course(registered)
     return {
         **registered.spec.campaign.model_dump(mode="json"),
         "id": registered.campaign_id,
         "created_at": to_moment(registered.created_us),
         "released": backend.publication.visible_slot(registered),
-        "due": backend.publication.due_slot(registered),
-        "state": backend.campaigns.state(registered),
+        "due": course.due(backend.publication.publish_after_us),
+        "state": course.state,
     }
 
 

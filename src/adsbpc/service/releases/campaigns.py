@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Row, bindparam, insert, select
 
 from adsbpc.campaign import Campaign, start
 from adsbpc.campaign.release_folder import ReleaseFolder, folder_name
@@ -43,6 +44,7 @@ from adsbpc.service.releases.campaign_content import (
     content_of,
     given,
 )
+from adsbpc.service.releases.course import Course
 from adsbpc.service.releases.spend import with_spend
 from adsbpc.service.releases.trial_keys import (
     FILE,
@@ -57,11 +59,9 @@ from adsbpc.storage import is_remote
 
 # Planning takes the cube of it: some ten seconds here.
 _MOST_PERSONAL_SLOTS = 1_100
+_MOST_SPECS = 1_000
 _ID = re.compile("[0-9a-f]{32}")
-
-
-# Of a campaign that runs, or will.
-State = Literal["open", "paused", "closed"]
+_BY_ID = select(campaigns).where(campaigns.c.campaign_id == bindparam("campaign_id"))
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ class CampaignBook:
     ) -> None:
         self._store, self._settings, self._files, self._clock = store, settings, files, clock
         self.ledger = Ledger(settings.ledger.location, settings.data)
+        # What a text means follows from it and the settings; every request asks for one or all.
+        self._kept_specs = lru_cache(_MOST_SPECS)(self._stored_spec)
 
     def create(self, content: dict[str, Any], by: Principal) -> Registered:
         """Register a campaign, or raise SpecError with everything that is wrong with it."""
@@ -178,7 +180,7 @@ class CampaignBook:
     def has_started(self, spec: CampaignSpec) -> bool:
         """Whether the ledger knows it: then the service's database was lost, and it goes on."""
         key = spec.campaign.scope, spec.campaign.name
-        return self.ledger.exists() and self.ledger.campaign(*key) is not None
+        return self.ledger.stage(*key).started
 
     def _insert(self, row: dict[str, Any], spec: CampaignSpec) -> None:
         columns = campaigns.c
@@ -229,7 +231,8 @@ class CampaignBook:
                 repr(personal["previous"]),
                 "List them: GET /v1/campaigns",
             )
-        if self.last_slot(before) < self.slots(before):
+        course = self.course(before)
+        if course.stage.last_slot < course.slots:
             raise SpecError(
                 f"campaign {before.name!r} still runs, and this one continues it",
                 place(*PREVIOUS),
@@ -305,18 +308,14 @@ class CampaignBook:
     def get(self, campaign_id: str) -> Registered | None:
         if not _ID.fullmatch(campaign_id):
             return None
-        wanted = select(campaigns).where(campaigns.c.campaign_id == campaign_id)
         with self._store.reading() as connection:
-            row = connection.execute(wanted).one_or_none()
+            row = connection.execute(_BY_ID, {"campaign_id": campaign_id}).one_or_none()
         return None if row is None else self._registered(row)
 
     def _registered(self, row: Row[Any]) -> Registered:
         try:
-            content = json.loads(row.spec)
-            if "privacy" in content:
-                content["privacy"] = kept_privacy(content["privacy"])
             folder = self.folder_of(row.campaign_id)
-            spec = with_key(with_spend(self._spec(content), folder), folder)
+            spec = with_key(with_spend(self._kept_specs(row.spec), folder), folder)
         except (SpecError, ValueError) as error:
             raise ServiceError(
                 f"campaign {row.campaign_id}: what is stored of it cannot be read ({error}). "
@@ -326,14 +325,23 @@ class CampaignBook:
             row.campaign_id, row.advertiser, row.created_us, row.problem, spec, row.paused_us
         )
 
+    def _stored_spec(self, text: str) -> CampaignSpec:
+        content = json.loads(text)
+        if "privacy" in content:
+            content["privacy"] = kept_privacy(content["privacy"])
+        return self._spec(content)
+
     def folder_of(self, campaign_id: str) -> Path:
         """What the server keeps of a campaign besides its database."""
         return self._settings.data / "campaigns" / campaign_id
 
     def last_slot(self, registered: Registered) -> int:
-        if not self.ledger.exists():
-            return 0
         return self.ledger.last_slot(registered.scope, registered.name)
+
+    def course(self, registered: Registered, visible: Mapping[str, int] | None = None) -> Course:
+        """With what its scope has spent, by the slots of its campaigns that are visible."""
+        stage = self.ledger.stage(registered.scope, registered.name, visible)
+        return Course(registered.spec, registered.paused_us, stage, now_us(self._clock))
 
     @contextmanager
     def ready(self, registered: Registered, slot: int) -> Iterator[Campaign]:
@@ -356,21 +364,3 @@ class CampaignBook:
             yield replace(
                 registered.campaign, spec=registered.spec.model_copy(update={"events": events})
             )
-
-    def due(self, registered: Registered, after_us: int) -> int:
-        """The last slot that is over for so long; of one that is paused no further one."""
-        if registered.paused_us is not None:
-            return min(self.last_slot(registered), registered.spec.last_over(now_us(self._clock)))
-        ended = registered.spec.last_over(now_us(self._clock) - after_us)
-        return min(ended, self.slots(registered))
-
-    def slots(self, registered: Registered) -> int:
-        """How many it will have released in the end; none more of one that was closed."""
-        is_closed = self.state(registered) == "closed"
-        return self.last_slot(registered) if is_closed else registered.spec.campaign.slots
-
-    def state(self, registered: Registered) -> State:
-        record = self.ledger.campaign(registered.scope, registered.name)
-        if record is not None and record.closed:
-            return "closed"
-        return "open" if registered.paused_us is None else "paused"

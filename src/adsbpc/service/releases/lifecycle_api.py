@@ -11,7 +11,7 @@ from adsbpc.service.auth.access import Caller, backend_of, bearer, campaign_for
 from adsbpc.service.auth.permissions import Action
 from adsbpc.service.http.problems import problems
 from adsbpc.service.releases.campaign_api import CampaignId
-from adsbpc.service.releases.campaigns import State
+from adsbpc.service.releases.course import State
 
 router = APIRouter(
     prefix="/v1/campaigns/{campaign}", tags=["campaigns"], dependencies=[Security(bearer)]
@@ -70,4 +70,4 @@ def _steered(request: Request, campaign: str) -> Steered:
     book = backend_of(request).campaigns
     registered = book.get(campaign)
     assert registered is not None
-    return Steered(id=campaign, state=book.state(registered))
+    return Steered(id=campaign, state=book.course(registered).state)

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from sqlalchemy import Select, and_, func, insert, select
+from sqlalchemy import Select, and_, bindparam, func, insert, select
 from starlette.concurrency import run_in_threadpool
 
 from adsbpc.ledger.database import Database
@@ -25,6 +25,20 @@ from adsbpc.service.store import campaigns, published
 # Until then every server can read that a slot is done. Without that, who asks again and again
 # around a moment would see a slot that was done just before it appear just after it.
 _KNOWN_US = 10 * MICROSECONDS_PER_SECOND
+
+
+_VISIBLE = (
+    select(campaigns.c.name, func.coalesce(func.max(published.c.slot), 0).label("slot"))
+    .outerjoin(
+        published,
+        and_(
+            published.c.campaign_id == campaigns.c.campaign_id,
+            published.c.published_us <= bindparam("now_us"),
+        ),
+    )
+    .where(campaigns.c.scope == bindparam("scope"))
+    .group_by(campaigns.c.name)
+)
 
 
 def moment_of(ended_us: int, publish_after_us: int, done_us: int) -> int:
@@ -56,31 +70,20 @@ class Publication:
 
     def visible(self, registered: Registered) -> dict[str, int]:
         """The newest visible slot, or 0, of each campaign of its scope, by name."""
-        wanted = (
-            select(campaigns.c.name, func.coalesce(func.max(published.c.slot), 0).label("slot"))
-            .outerjoin(
-                published,
-                and_(
-                    published.c.campaign_id == campaigns.c.campaign_id,
-                    published.c.published_us <= now_us(self._clock),
-                ),
-            )
-            .where(campaigns.c.scope == registered.scope)
-            .group_by(campaigns.c.name)
-        )
+        given = {"scope": registered.scope, "now_us": now_us(self._clock)}
         with self._store.reading() as connection:
-            return {row.name: row.slot for row in connection.execute(wanted)}
+            return {row.name: row.slot for row in connection.execute(_VISIBLE, given)}
 
     def visible_slot(self, registered: Registered) -> int:
         return self.visible(registered)[registered.name]
 
     def due_slot(self, registered: Registered) -> int:
         """The last slot that should be visible by now."""
-        return self._book.due(registered, self.publish_after_us)
+        return self._book.course(registered).due(self.publish_after_us)
 
     def last_slot(self, registered: Registered) -> int:
         """The last slot that will be visible."""
-        return self._book.slots(registered)
+        return self._book.course(registered).slots
 
     def totals(self) -> Totals:
         visible = late = 0

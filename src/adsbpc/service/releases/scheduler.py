@@ -21,7 +21,8 @@ from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.logs import log, log_failure, public_text
-from adsbpc.service.releases.campaigns import CampaignBook, Registered, State
+from adsbpc.service.releases.campaigns import CampaignBook, Registered
+from adsbpc.service.releases.course import State
 from adsbpc.service.releases.leases import Leases
 from adsbpc.service.releases.publication import Publication
 from adsbpc.service.settings import SchedulerSection
@@ -224,13 +225,14 @@ class Scheduler:
             connection.execute(change)
 
     def _due(self, registered: Registered) -> int:
-        return self._book.due(registered, self._settings.grace)
+        return self._book.course(registered).due(self._settings.grace)
 
     def standings(self) -> list[Standing]:
         holders, now = self._leases.holders(), now_us(self._clock)
         found = []
         for registered in self._book.all():
-            due, released = self._due(registered), self._book.last_slot(registered)
+            course = self._book.course(registered)
+            due, released = course.due(self._settings.grace), course.stage.last_slot
             lag = 0
             if due > released:
                 ended = registered.spec.settled_at(released + 1)
@@ -246,7 +248,7 @@ class Scheduler:
                     lag,
                     registered.problem,
                     holders.get(registered.campaign_id, ""),
-                    self._book.state(registered),
+                    course.state,
                 )
             )
         return found
