@@ -23,7 +23,7 @@ from adsbpc.workloads.queries import Reals
 # for those farther out, where a false count would cost most.
 _SEEN_FIRST, _SEEN_STEP, _SEEN_MOST = 2.0, 0.75, 5.0
 # One that is seen from so many fewer on is not counted, but may be there.
-_SUSPECTED = 1.25
+_SUSPECTED = 1.5
 # An octave has this part of what was cut in the one before it, unless counts show more.
 _FALLING = 0.15
 # More than anybody could count.
