@@ -47,6 +47,11 @@ YEAR: dict[str, tuple[int | None, int]] = {
     "criteo": (100_000, 2),
     "facebook": (None, 4),
 }
+# The same campaign, longer or shorter: slots and trials.
+LENGTHS: dict[str, tuple[int | None, dict[int, int]]] = {
+    "facebook": (None, {7: 20, 31: 20, 90: 5}),
+    "small": (5_000, {7: 4, 31: 4, 90: 2}),
+}
 # PipelineDP in plain Python takes some ten seconds for a million pairs of a user and a publisher.
 ONE_SHOT = (OURS, "pipelinedp", "pipelinedp-guess", "pipelinedp-oracle")
 ONE_SHOT_SETS: dict[str, tuple[int | None, int]] = {
@@ -91,6 +96,12 @@ def runs() -> dict[str, list[Run]]:
             for queries in ("prefix", "sliding", "slot")
             for mechanism in ("adsbpc", "adsbpc-oracle", OURS)
         ],
+        "lengths": [
+            Run(name, mechanism, users=users, trials=trials, slots=slots)
+            for name, (users, lengths) in LENGTHS.items()
+            for slots, trials in lengths.items()
+            for mechanism in MECHANISMS[1:]
+        ],
         "shapes": [
             Run(name, mechanism, users=users, trials=trials)
             for name, (users, trials) in SHAPES.items()
@@ -130,7 +141,7 @@ def main(parts: list[str]) -> None:
         tables[part] = [known[_key(asdict(run))] for run in asked]
         make = {
             "sets": _sets, "streams": _streams, "shapes": _shapes, "year": _year,
-            "ablation": _ablation, "pipelinedp": _one_shot,
+            "lengths": _lengths, "ablation": _ablation, "pipelinedp": _one_shot,
         }[part]  # fmt: skip
         text = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(between(text, part, make(tables[part])), encoding="utf-8")
@@ -219,6 +230,25 @@ def _year(rows: list[dict[str, Any]]) -> str:
             f"| {error[OURS] / error['adsbpc-oracle']:.2f} |"
         )
     return "\n".join(lines)
+
+
+def _lengths(rows: list[dict[str, Any]]) -> str:
+    """Ratios, by the number of slots."""
+    lengths = list(dict.fromkeys(row["slots"] for row in rows))
+    lines = [
+        "| data | people | " + " | ".join(f"{slots} slots" for slots in lengths) + " |",
+        "|---|---:" + "|---:" * len(lengths) + "|",
+    ]
+    found = _by(rows, "dataset", "slots")
+    for name in LENGTHS:
+        ratios = [f"{_of_hindsight(found[name, slots]):.3f}" for slots in lengths]
+        people = found[name, lengths[0]][OURS]["users"]
+        lines.append(f"| {name} | {people:,} | " + " | ".join(ratios) + " |")
+    return "\n".join(lines)
+
+
+def _of_hindsight(of: dict[str, dict[str, Any]]) -> float:
+    return float(of[OURS]["wrmse_closed_form"] / of["adsbpc-oracle"]["wrmse_closed_form"])
 
 
 def _one_shot(rows: list[dict[str, Any]]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adsbpc.contributions import ArrayAccounts, CellIndex
-from adsbpc.lab.coverage import BAND, FIRST, LAST, Held, one_trial, rows_of
+from adsbpc.lab.coverage import BAND, FIRST, HALF, LAST, Held, one_trial, rows_of
 from adsbpc.lab.repeated import Month, RepeatedCampaign, Stream
 from adsbpc.privacy import Terms
 from tests.cli.program import adsbpc
@@ -68,7 +68,7 @@ def test_figures_of_every_kind_are_judged() -> None:
         (name, view, when)
         for name, views in of_measures.items()
         for view in views
-        for when in (FIRST, LAST, BAND)
+        for when in (FIRST, HALF, LAST, BAND)
     } | {(name, view, LAST) for name in ratios for view in ("total", "publisher")}
     for row in rows_of([found, one_trial(SMALL, 2)]):
         assert row["intervals"] + row["cannot_be_told"] > 0

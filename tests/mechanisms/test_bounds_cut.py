@@ -16,6 +16,7 @@ from adsbpc.mechanisms import AdsBPC, BoundedState, plan_measures
 from adsbpc.mechanisms.bounds import HISTOGRAM_EDGES
 from adsbpc.mechanisms.bounds_cut import CutCounter
 from adsbpc.model import UNITS_PER_CONVERSION, Drawn, Layout, Measured
+from adsbpc.model.cut import CAUTION
 from adsbpc.model.plan import StoredPlan
 from adsbpc.privacy import SeededRandomness
 from tests.effort import examples
@@ -107,6 +108,23 @@ def test_people_far_out_are_seen() -> None:
     row = [500, 200, 0, 0, 0, 0, 0, 0, 60, *[0] * (len(HISTOGRAM_EDGES) - 8)]
     found = CutCounter(7.0, 1, are_whole=True).counted([2] * 5, [row] * 5)
     assert found.counts.sum() == pytest.approx(5 * 60 * (sqrt(17 * 23) - 2))
+
+
+def test_people_who_may_be_noise_have_room_above() -> None:
+    """Too few to be counted, too many to be nobody: upper ends have them."""
+    deviation, usual = 7.0, sqrt(12 * 16)
+
+    def beyond(people: int) -> tuple[int, float]:
+        row = [500, 200, 40, 10, 4, 2, 1, people, *[0] * (len(HISTOGRAM_EDGES) - 7)]
+        found = CutCounter(deviation, 1, are_whole=True).counted([2], [row])
+        return found.counts.shape[1], CAUTION * found.expected[-1]
+
+    # Two bins of the octave from 8 on have noise; it is counted from 2.75 standard deviations on.
+    error = deviation * sqrt((usual - 2) ** 2 + (sqrt(9 * 11) - 2) ** 2)
+    for people, is_there in ((8, False), (20, True)):
+        columns, room = beyond(people)
+        assert columns < 3
+        assert (room > people * (usual - 2) + error) == is_there
 
 
 def test_slots_that_do_not_look_have_the_histogram_before_and_its_noise() -> None:

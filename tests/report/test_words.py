@@ -169,10 +169,27 @@ def test_poor_estimates_are_told() -> None:
     few_do_much = MadeUp(mechanism="personal-budget", most_cut=0.9).report()
     assert "a few people do much of this. About " in wording.warning(few_do_much)
     assert wording.warning(few_do_much) in wording.summary(few_do_much)
+    far_beyond = _with_cut(
+        usual, *(part * usual.standings.everything.estimate for part in (0.05, 0.25))
+    )
+    assert "About 5% of it goes beyond their budgets, and up to 30% may" in wording.warning(
+        far_beyond
+    )
+    # What may be noise alone is in the intervals, and nothing to warn of.
+    hardly = _with_cut(usual, *(part * usual.standings.everything.estimate for part in (0.01, 0.3)))
+    assert wording.warning(hardly) == ""
     few_people = MadeUp(volume=12, scale=6, released=4).report()
     assert not few_people.standings.everything.noisy
     assert "for so few people the noise is large" in wording.warning(few_people)
     assert wording.warning(MadeUp(volume=0, released=4).report()) == ""
+
+
+def test_early_reports_say_whom_intervals_have_no_room_for() -> None:
+    early, later = (MadeUp(mechanism="personal-budget", released=n).report() for n in (10, 11))
+    assert wording.FAR_AHEAD in wording.what_intervals_cover(early)
+    assert wording.FAR_AHEAD not in wording.what_intervals_cover(later)
+    # Where nothing is told of what was cut, another sentence says so.
+    assert wording.FAR_AHEAD not in wording.what_intervals_cover(MadeUp(released=2).report())
 
 
 def test_the_summary_of_personal_budgets_gives_the_interval() -> None:

@@ -141,8 +141,8 @@ def coverage(
     """Repeat a campaign, and count how many of its 95% intervals hold what is true.
 
     Conversions, revenue, impressions and reach of made-up people, some of whom do ten times as much
-    as most, with ratios of them; or conversions of data sets by publisher. After the first slot and
-    after the last, and how many bands hold after all slots at once. Nothing is written.
+    as most, with ratios of them; or conversions of data sets by publisher. After the first slot,
+    half of them and the last, and how many bands hold after all slots at once. Nothing is written.
     """
     from adsbpc.cli.lab import run_coverage
     from adsbpc.lab.repeated import RepeatedCampaign

@@ -37,7 +37,7 @@ from adsbpc.report import Report
 from adsbpc.report.cells import Cell
 
 _LEVEL = 0.95
-FIRST, LAST, BAND = "first slot", "last slot", "all slots, band"
+FIRST, HALF, LAST, BAND = "first slot", "half of the slots", "last slot", "all slots, band"
 # What each ratio is of.
 _RATIOS = {
     "value per conversion": ("revenue", "conversions"),
@@ -127,7 +127,7 @@ def one_trial(campaign: RepeatedCampaign, seed: int) -> Trial:
         for series in _by_sum(report, measure):
             view, keys = measure.layout.view_name(len(series[0].keys)), series[0].keys
             truth = [true[keys] for true in by_slot]
-            for when, place in ((FIRST, 0), (LAST, -1)):
+            for when, place in ((FIRST, 0), (HALF, len(slots) // 2), (LAST, -1)):
                 own = series[place]
                 _add(found, (name, view, when), [(own.low, own.high)], [truth[place]])
             bands = [(cell.band_low, cell.band_high) for cell in series]

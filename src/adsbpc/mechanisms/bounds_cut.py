@@ -16,12 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from adsbpc.mechanisms.bounds import ABOVE_LAST, HISTOGRAM_EDGES
-from adsbpc.model.cut import CAUTION
+from adsbpc.model.cut import CAUTION, HIDING
 from adsbpc.workloads.queries import Reals
 
 # Beyond the first octave, one is counted if it is seen from so many standard deviations on: more
 # for those farther out, where a false count would cost most.
 _SEEN_FIRST, _SEEN_STEP, _SEEN_MOST = 2.0, 0.75, 5.0
+# One that is seen from so many fewer on is not counted, but may be there.
+_SUSPECTED = 1.5
 # An octave has this part of what was cut in the one before it, unless counts show more.
 _FALLING = 0.15
 # More than anybody could count.
@@ -84,6 +86,10 @@ def _as_far_as_seen(counts: Reals, variances: Reals) -> CountedCut:
     beyond = _FALLING * hidden[kept - 1]
     if kept < octaves:
         beyond = min(beyond, hidden[kept] / CAUTION)
+    suspected = int(np.flatnonzero(sums > (levels - _SUSPECTED) * errors)[-1]) + 1
+    if suspected > kept:
+        there = np.maximum(sums + HIDING * errors, 0.0)[kept:suspected].sum()
+        beyond = max(beyond, float(there) / CAUTION)
     return CountedCut(
         counts[:, :kept], variances[:, :kept], tuple(float(e / slots) for e in (*expected, beyond))
     )

@@ -16,6 +16,9 @@ TREMBLING = 3.0
 SHOWN = 2.0
 # So many times more may have been cut than is expected.
 CAUTION = 5.0
+# Of a count that is added, standard errors have the noise, and one standard deviation of it is room
+# enough for more; one that is not added may hide so many.
+HIDING = 1.65
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def added_back(
         trusts.append(trust)
         total += trust * count
         variance += trust**2 * own
-        hidden = max((1 - trust) * count + sqrt(own), 0.0)
+        room = trust + (1 - trust) * HIDING
+        hidden = max((1 - trust) * count + room * sqrt(own), 0.0)
         if expected and count <= SHOWN * sqrt(own):
             hidden = min(hidden, CAUTION * expected[place])
         missing += hidden

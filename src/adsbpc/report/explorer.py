@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.model import ALL_PUBLISHERS, Measure
-from adsbpc.model.cut import CAUTION, SHOWN, TREMBLING, UNEVEN
+from adsbpc.model.cut import CAUTION, HIDING, SHOWN, TREMBLING, UNEVEN
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.running_noise import Cut
 from adsbpc.report import wording
@@ -139,6 +139,7 @@ def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:
         "trembling": TREMBLING,
         "expected": [CAUTION * each for each in cut.expected],
         "shown": SHOWN,
+        "hiding": HIDING,
     }
 
 

@@ -64,7 +64,8 @@ const rangesOf = (measure, boundaries, reach) => {
       found.trusts.push(trust);
       found.total += trust * count;
       found.variance += trust ** 2 * squared;
-      const hidden = Math.max((1 - trust) * count + Math.sqrt(squared), 0);
+      const room = trust + (1 - trust) * cut.hiding;
+      const hidden = Math.max((1 - trust) * count + room * Math.sqrt(squared), 0);
       const isShown = !expected.length || count > cut.shown * Math.sqrt(squared);
       found.missing += isShown ? hidden : Math.min(hidden, expected[k]);
     });

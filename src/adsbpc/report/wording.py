@@ -50,12 +50,20 @@ BUYS = {
 LARGE_FIT_NOISE = 0.1
 # Below tables, by whether releases tell what was cut.
 UPPER_ENDS = "Upper ends of intervals include what may have been cut and not counted."
+FAR_AHEAD = (
+    "So early, a handful of people who do far more than everybody else cannot be told from noise, "
+    "and no interval has room for them."
+)
+# In this part of a campaign.
+_EARLY = 1 / 3
 NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
 
 
 def what_intervals_cover(report: Report) -> str:
-    covered = UPPER_ENDS if report.estimates_cut else NOISE_ONLY
-    return " ".join(filter(None, (covered, fit_noise(report), warning(report))))
+    covered, early = UPPER_ENDS if report.estimates_cut else NOISE_ONLY, ""
+    if report.estimates_cut and report.newest.slot < _EARLY * report.spec.campaign.slots:
+        early = FAR_AHEAD
+    return " ".join(filter(None, (covered, early, fit_noise(report), warning(report))))
 
 
 METRICS: dict[MetricName, str] = {
@@ -92,8 +100,9 @@ def level_name(report: Report) -> str:
     return f"{100 * report.level:g}%"
 
 
-# From these parts of the total on, what was cut and added back, or half an interval, is a warning.
-_MUCH_OF_FEW, _MOSTLY_NOISE = 0.2, 0.5
+# From these parts of the total on, what is or may be beyond budgets or bounds, or half an interval,
+# is a warning. Of the first, some must have been counted, or it might be noise alone.
+_MUCH_OF_FEW, _COUNTED, _MOSTLY_NOISE = 0.25, 0.03, 0.5
 
 
 def summary(report: Report) -> str:
@@ -116,11 +125,15 @@ def warning(report: Report) -> str:
     total, everything = report.measured[-1].running_totals[0], report.standings.everything
     if everything.noisy:
         return ""
-    if total.added > _MUCH_OF_FEW * everything.estimate:
-        part = percent(total.added / everything.estimate)
+    counted, beyond = (
+        each / everything.estimate for each in (total.added, total.added + total.cut)
+    )
+    if counted > _COUNTED and beyond > _MUCH_OF_FEW:
+        limits = "their budgets" if report.measured[-1].bound is None else "bounds"
         return (
-            f"Read with care: a few people do much of this. About {part} of it goes beyond their "
-            "budgets, and by publisher that is shared out by a guess."
+            f"Read with care: a few people do much of this. About {percent(counted)} of it goes "
+            f"beyond {limits}, and up to {percent(beyond)} may; by publisher that is shared out by "
+            "a guess."
         )
     wide = (everything.high - everything.low) / 2
     if wide > _MOSTLY_NOISE * everything.estimate:

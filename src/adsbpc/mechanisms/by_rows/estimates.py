@@ -43,14 +43,13 @@ class Estimates:
     def _multipliers(self) -> Reals:
         """By row and cell, or alike for all cells where views sum them."""
         weight = self.counted.views[0].weight if len(self.counted.views) == 1 else 1
-        return weight * np.array(
-            [
-                multipliers_of(row.multipliers[0], row.sizes)
-                or (row.multipliers[0],) * len(self.counted)
-                for row in self.rows
-            ],
-            dtype=np.float64,
-        )
+        alike = [(row.multipliers[0], row.sizes) for row in self.rows]
+        # Many rows have the same.
+        of_cells = {
+            (own, sizes): multipliers_of(own, sizes) or (own,) * len(self.counted)
+            for own, sizes in set(alike)
+        }
+        return weight * np.array([of_cells[each] for each in alike], dtype=np.float64)
 
     @cached_property
     def _cut_multipliers(self) -> Reals:

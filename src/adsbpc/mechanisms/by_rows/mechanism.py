@@ -23,9 +23,10 @@ import numpy as np
 
 from adsbpc.contributions.interface import Accounts
 from adsbpc.errors import PrivacyError
-from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Look, Past, Standing, in_bins
+from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Standing
 from adsbpc.mechanisms.by_rows.estimates import Estimates
 from adsbpc.mechanisms.by_rows.measurement import Measurement
+from adsbpc.mechanisms.by_rows.outlook import Outlook
 from adsbpc.mechanisms.by_rows.sizes import (
     MOST_SIZED,
     ONE_SIZE,
@@ -55,7 +56,6 @@ from adsbpc.privacy import (
     PARTS,
     Randomness,
     Strategy,
-    histogram_squared,
     largest_cell,
     noisy_histogram,
     noisy_row,
@@ -69,16 +69,6 @@ from adsbpc.workloads.queries import Reals
 _SIZE_SLOTS = (2, 4, 8)
 # Allowances are changed, and the past is measured again, if they should be less or more by this.
 _LESS, _MORE = 1.025, 1.10
-# An earlier campaign's allowance stays in use unless looks ask for so many times more or less.
-_FAR_MORE, _FAR_LESS = 2.0, 3.0
-# Forecasts are in doubt in proportion to the slots on which people who were seen stay away. Fewer
-# people than so many times what noise may hide tell nothing.
-_IN_DOUBT, _MANY = 2.0, 5.0
-# What rows have used up counts in full where people meet few cells again and again. Where there are
-# many, the constants of the choice allow for it already: they were found without it.
-_FEW_CELLS = 35
-# More than anybody could count.
-_UNKNOWN = 1e30
 
 
 @dataclass(frozen=True)
@@ -117,6 +107,18 @@ class BudgetByRows:
     def counted(self) -> Layout:
         """What accounts are of."""
         return counted_layout(self.layout)
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        return Outlook(
+            self.layout,
+            self.measurement,
+            self.guarantee.adjacency,
+            self.looks,
+            self.chooser,
+            self.allowance,
+            self.unit_value * UNITS_PER_CONVERSION,
+        )
 
     @cached_property
     def margins(self) -> Margins | SeparateSums:
@@ -201,7 +203,7 @@ class BudgetByRows:
         standing, sizes = self._standing(state)
         self._open(state, accounts, sizes)
         histogram, charges = self._look(slot, accounts, standing.doubt, randomness)
-        allowance = self._choose(state, histogram, standing, sizes)
+        allowance = self.outlook.choose(state.rows, histogram, standing, sizes)
         last = state.rows[-1] if state.rows else None
         is_renewal = last is not None and self._is_renewal(last, allowance, sizes)
         if last is not None and not is_renewal:
@@ -306,81 +308,14 @@ class BudgetByRows:
         sizes = state.sizes if state.rows else first
         if not state.rows:
             return self._nothing, sizes
-        estimates = self.estimates(state.rows)
+        estimates = self._without_cut(state.rows)
         totals = estimates.totals.sum(axis=0)
         # Only with a look: allowances are chosen for sizes.
         if self._is_sized and slot in _SIZE_SLOTS and slot in self.looks:
             sizes = sizes_of(*estimates.so_far(), sizes, counted)
         in_conversions = totals / (self.unit_value * UNITS_PER_CONVERSION)
-        doubt = self._doubt(state.rows, estimates.totals.sum(axis=1))
+        doubt = self.outlook.doubt(state.rows, estimates.totals.sum(axis=1))
         return Standing(in_conversions, coarseness(sizes, counted), doubt), sizes
-
-    def _doubt(self, rows: Sequence[Row], by_slot: Reals) -> float:
-        """How far it is in doubt that people come as they did: who came on most slots so far will,
-        on average over those who were seen. `by_slot` has all that was released."""
-        looked = [slot for slot in self.looks if 1 < slot <= len(rows) and rows[slot - 1].histogram]
-        if not looked or self.layout.once or by_slot[0] <= 0:
-            return 1.0
-        first, newest = (float(sum(rows[slot - 1].histogram)) for slot in (1, looked[-1]))
-        error = 2 * self._deviation(1) * sqrt(len(EDGES) + 1)
-        if first < _MANY * error:
-            return 1.0
-        # What somebody has on a slot is told by the first, on which nobody was seen twice.
-        visits = by_slot[: looked[-1]].sum() / by_slot[0] * (first - error)
-        return float(np.clip(_IN_DOUBT * (1 - visits / (looked[-1] * (newest + error))), 0, 1))
-
-    def _choose(
-        self,
-        state: RowsState,
-        histogram: list[int],
-        standing: Standing,
-        sizes: tuple[int, ...],
-    ) -> float:
-        """The allowance, from what was released and nothing else."""
-        if self.chooser is None:
-            assert self.allowance is not None
-            return self.allowance
-        if not histogram:
-            return state.rows[-1].allowance
-        slot = state.next_slot
-        newest = Look(slot, tuple(histogram), self._deviation(slot))
-        looks = [*self._looked(state.rows, sizes), newest]
-        chosen = self.chooser.choose(looks, standing, self._past(state.rows, standing))
-        if self.allowance is None:
-            return chosen
-        start = self.allowance / standing.mean_coarseness
-        if chosen > _FAR_MORE * start:
-            return chosen
-        # An earlier campaign has seen its end, and knows better than the first days, and later than
-        # forecasts that are not out of line.
-        early = slot <= max(1, self.slots // 4)
-        return start if early or chosen > start / _FAR_LESS else chosen
-
-    def _looked(self, rows: Sequence[Row], sizes: tuple[int, ...]) -> list[Look]:
-        """The looks of rows so far; those with other sizes of cells have counted people by
-        something else."""
-        found: list[Look] = []
-        for number in range(len(rows), 0, -1):
-            row = rows[number - 1]
-            if row.sizes != sizes:
-                break
-            if row.histogram and number in self.looks:
-                found.insert(0, Look(number, in_bins(row.histogram), self._deviation(number)))
-        return found
-
-    def _past(self, rows: Sequence[Row], standing: Standing) -> Past:
-        """What rows have used up of budgets, with norms as of these sizes of cells."""
-        shares, spent = self.measurement.row_shares(standing.doubt), 0.0
-        for share, row in zip(shares, rows, strict=False):
-            then = Standing(standing.totals, coarseness(row.sizes, self.counted))
-            allowance = row.allowance * then.mean_coarseness / standing.mean_coarseness
-            spent += share / allowance**2
-        most = float(sum(self.slot_rho[: len(rows)]) / sum(self.slot_rho))
-        weight = min(1.0, (_FEW_CELLS / len(self.layout)) ** 2)
-        return Past(spent, most, float(shares[len(rows) :].sum()), weight)
-
-    def _deviation(self, slot: int) -> float:
-        return sqrt(histogram_squared(self.guarantee.adjacency) / (2 * float(self.looks[slot])))
 
     # ---- answers -------------------------------------------------------------------------------
 
@@ -390,31 +325,20 @@ class BudgetByRows:
 
     def estimates(self, rows: Sequence[Row]) -> Estimates:
         """What rows say that were released."""
+        plain = self._without_cut(rows)
+        if self.cuts_nobody:
+            return replace(plain, adds=False)
+        expected = self.outlook.expected_cut(rows, plain.totals.sum(axis=0))
+        return replace(plain, expected_cut=expected)
+
+    def _without_cut(self, rows: Sequence[Row]) -> Estimates:
+        """The same, and nothing of what may have been cut."""
         # Of a lower-triangular matrix, the inverse of a leading block is a block of the inverse.
         inverse = self._inverse[: len(rows), : len(rows)] * self.unit_value
         own = self.measurement
-        plain = Estimates(
+        return Estimates(
             self.layout, self.counted, self.margins, rows, inverse, own.scale, own.times_cut
         )
-        if self.cuts_nobody:
-            return replace(plain, adds=False)
-        return replace(plain, expected_cut=self._expected_cut(rows, plain.totals.sum(axis=0)))
-
-    def _expected_cut(self, rows: Sequence[Row], totals: Reals) -> tuple[float, ...]:
-        """What of a slot may have been cut, by column, in the metric, if looks are to be believed.
-        Where there are none, the allowance is a public guess, beyond which nobody knows of much."""
-        if self.chooser is None:
-            return (_UNKNOWN, *(0.0 for _ in self.measurement.shares[1:]))
-        last = rows[-1]
-        worth = self.unit_value * UNITS_PER_CONVERSION
-        standing = Standing(totals / worth, coarseness(last.sizes, self.counted))
-        expected = self.chooser.expected_cut(
-            self._looked(rows, last.sizes),
-            standing,
-            last.allowance,
-            self._past(rows[:-1], standing),
-        )
-        return tuple(float(each * worth / self.slots) for each in expected)
 
     def running_noise(
         self, released: Sequence[Measured], boundaries: Sequence[int]
