@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from adsbpc import Campaign
-from adsbpc.cli.main import _prepare_only, app
+from adsbpc.cli.main import _prepared, app
 from tests.attribution.test_engines_agree import crowd
 from tests.campaign.files import write_campaign
 from tests.cli.program import adsbpc, in_a_process
@@ -386,19 +386,17 @@ def loaded_by(*arguments: str, of: list[str], cwd: Path) -> tuple[list[str], str
     return ast.literal_eval(done.stderr), done.stdout
 
 
-def test_only_what_is_named_is_prepared_and_everything_if_nothing_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    everything = list(app.registered_commands), list(app.registered_groups)
+def test_only_what_is_named_is_prepared_and_everything_if_nothing_is() -> None:
     known = get_command(app)
     assert isinstance(known, TyperGroup)
     for word in (*known.commands, "stats", "--help", ""):
-        monkeypatch.setattr(app, "registered_commands", everything[0])
-        monkeypatch.setattr(app, "registered_groups", everything[1])
-        _prepare_only(word)
-        prepared = get_command(app)
+        with _prepared(word):
+            prepared = get_command(app)
         assert isinstance(prepared, TyperGroup)
         assert set(prepared.commands) == ({word} & set(known.commands) or set(known.commands))
+    after = get_command(app)
+    assert isinstance(after, TyperGroup)
+    assert after.commands.keys() == known.commands.keys()
 
 
 def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:

@@ -136,4 +136,5 @@ def test_there_is_one_door() -> None:
             imported = [line for line in text.splitlines() if word in line and "import" in line]
             assert not imported, (path, imported)
             assert f"{word}." not in text or word == "opendp", (path, word)
-    assert sum(len(p.read_text().splitlines()) for p in root.glob("*.py")) < 1_500
+    # With strategies of long campaigns; 1,500 without them.
+    assert sum(len(p.read_text().splitlines()) for p in root.glob("*.py")) < 1_600

@@ -10,7 +10,7 @@ import pytest
 
 from adsbpc.errors import SpecError
 from adsbpc.storage import RemotePath, contents_of, folder_at, hash_of, place_at, seal_file
-from adsbpc.storage.client import explained, is_remote, without_secrets
+from adsbpc.storage.client import explained, is_remote, without_passwords
 from adsbpc.storage.ranges import RangeReader
 from tests.storage.s3 import S3Server
 
@@ -118,7 +118,7 @@ def test_secrets_are_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
     told = "GET https://x/y?X-Amz-Signature=abc123&sig=def456 with key wJalrXUtnFEMI, token: t0k"
     for secret in ("abc123", "def456", "wJalrXUtnFEMI", "t0k"):
-        assert secret not in without_secrets(told)
+        assert secret not in without_passwords(told)
         with pytest.raises(OSError) as failed, explained("s3://x/y"):  # noqa: PT011
             raise RuntimeError(told)
         assert secret not in str(failed.value)

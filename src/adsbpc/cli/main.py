@@ -6,6 +6,8 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -545,9 +547,11 @@ def _leave_quickly() -> None:
         gc.freeze()
 
 
-def _prepare_only(word: str) -> None:
-    """Make ready what the first word names, if it names something: typer prepares every command
-    that it knows, with all its options, before it runs one."""
+@contextmanager
+def _prepared(word: str) -> Iterator[None]:
+    """Nothing but what the first word names is made ready, if it names something: typer prepares
+    every command that it knows, with all its options, before it runs one."""
+    known = app.registered_commands, app.registered_groups
     commands = [
         each
         for each in app.registered_commands
@@ -556,14 +560,18 @@ def _prepare_only(word: str) -> None:
     groups = [each for each in app.registered_groups if each.name == word]
     if commands or groups:
         app.registered_commands, app.registered_groups = commands, groups
+    try:
+        yield
+    finally:
+        app.registered_commands, app.registered_groups = known
 
 
 def main() -> None:
     """Run the program; errors go to stderr and set the exit code: 1 refused, 2 bad usage."""
     _start_quickly()
-    _prepare_only(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
-        app()
+        with _prepared(sys.argv[1] if len(sys.argv) > 1 else ""):
+            app()
     except AdsbpcError as error:
         typer.echo(f"adsbpc: {error}", err=True)
         sys.exit(error.exit_code)

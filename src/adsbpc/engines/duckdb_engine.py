@@ -20,7 +20,7 @@ from adsbpc.storage import (
     has_client,
     is_remote,
     partition_base,
-    without_secrets,
+    without_passwords,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class DuckDBEngine(Engine):
                     raise
                 return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
-            raise EngineError(self.name, step, without_secrets(str(error)), sql) from error
+            raise EngineError(self.name, step, without_passwords(str(error)), sql) from error
         except RuntimeError as error:
             # How DuckDB tells of Ctrl-C.
             if "interrupted" in str(error):
@@ -316,7 +316,7 @@ class DuckDBEngine(Engine):
 
 
 def _in_short(error: Exception) -> str:
-    return " ".join(without_secrets(str(error)).split())[-400:]
+    return " ".join(without_passwords(str(error)).split())[-400:]
 
 
 def _literal(value: str) -> str:

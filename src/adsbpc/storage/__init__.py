@@ -1,7 +1,7 @@
 """Where books, releases and event files are: a local folder, or a URL that fsspec has a client for.
 Nothing here knows what the files hold."""
 
-from adsbpc.storage.client import check_url, has_client, is_remote, without_secrets
+from adsbpc.storage.client import check_url, has_client, is_remote, without_passwords
 from adsbpc.storage.listing import files_at, partition_base
 from adsbpc.storage.places import (
     Place,
@@ -31,5 +31,5 @@ __all__ = [
     "problem_of_store",
     "remove_tree",
     "seal_file",
-    "without_secrets",
+    "without_passwords",
 ]

@@ -129,11 +129,11 @@ def explained(url: str) -> Iterator[None]:
 
 
 def _in_short(error: BaseException) -> str:
-    text = " ".join(without_secrets(str(error)).split())
+    text = " ".join(without_passwords(str(error)).split())
     return text[:300] or type(error).__name__
 
 
-def without_secrets(text: str) -> str:
+def without_passwords(text: str) -> str:
     """A message without signatures, keys and whatever secret this process was given."""
     for name, value in os.environ.items():
         if len(value) >= 8 and any(word in name.upper() for word in _SECRET_VARIABLES):
