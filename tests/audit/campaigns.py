@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from adsbpc import Campaign
 from adsbpc.audit import Findings
-from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
-from adsbpc.mechanisms.by_rows.state import RowsState
+from adsbpc.mechanisms.by_rows.outlook import Outlook
+from adsbpc.mechanisms.by_rows.state import Row
 from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
 
 SUBSTITUTE = 'adjacency = "substitute"'
@@ -80,8 +80,8 @@ _SIZES = {2: (48, 80, 64, 64, 70), 4: (50, 64, 90, 64, 64)}
 def chosen_renewals() -> Iterator[None]:
     """Renewals at known slots, rather than where noisy figures ask for them."""
 
-    def choose(_: BudgetByRows, state: RowsState, *_given: Any) -> float:
-        return _ALLOWANCES[state.next_slot - 1]
+    def choose(_: Outlook, rows: Sequence[Row], *_given: Any) -> float:
+        return _ALLOWANCES[len(rows)]
 
     def sizes_of(
         _totals: Any, _errors: Any, current: tuple[int, ...], _layout: Any
@@ -89,7 +89,7 @@ def chosen_renewals() -> Iterator[None]:
         return _SIZES[2] if set(current) == {64} else _SIZES[4]
 
     with (
-        patch.object(BudgetByRows, "_choose", choose),
+        patch.object(Outlook, "choose", choose),
         patch("adsbpc.mechanisms.by_rows.mechanism.sizes_of", sizes_of),
     ):
         yield
