@@ -78,7 +78,7 @@ def test_what_was_cut_is_added_and_intervals_with_it_cover() -> None:
     """Over 60 runs in which every third person is cut by a part of a conversion: of the intervals
     around running totals, about one in twenty misses the truth; without what was cut, nearly all
     would."""
-    mechanism = planned(personal_budget={"allowance": 1.9})
+    mechanism = planned(personal_budget={"allowance": 1.5})
     rows = [
         (f"u{user}", 1 + (user + 3 * k) % SLOTS, user % 2)
         for user in range(6_000)
