@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adsbpc.campaign import Campaign, Released
+from adsbpc.campaign import Released
+from adsbpc.campaign.run import Run
+from adsbpc.model import CampaignSpec
 from adsbpc.privacy import SecureRandomness
 from adsbpc.service.releases import publication
-from adsbpc.service.releases.campaigns import Registered
-from adsbpc.service.releases.scheduler import Scheduler
 from tests.service.clocks import SetClock
 from tests.service.matrix import OPEN_PAGES, TABLE, pages
 from tests.service.raw import http
@@ -112,6 +112,9 @@ class World:
             self.server.backend.scheduler.look()
             self.pass_minute()
 
+    def holds(self, spec: CampaignSpec) -> bool:
+        return bool(spec.directory == self.server.backend.settings.data)
+
     def pass_minute(self) -> None:
         """To be seen at its end, and at the beginning of the next."""
         self.look()
@@ -178,19 +181,20 @@ def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def takes_long(found: World, monkeypatch: pytest.MonkeyPatch, minutes: int) -> list[datetime]:
     """A release of the first campaign takes minutes before it commits, and one more after that.
     Returns when it committed."""
-    release, committed = Scheduler._release, []
+    release, committed = Run.release_next, []
 
-    def slow(self: Scheduler, registered: Registered, slot: int) -> Released:
-        if self is not found.server.backend.scheduler or registered.name != "spring":
-            return release(self, registered, slot)
+    def slow(self: Run, *given: Any) -> Released:
+        spec = self.running.spec
+        if not found.holds(spec) or spec.campaign.name != "spring":
+            return release(self, *given)
         for _ in range(minutes):
             found.pass_minute()
-        released = release(self, registered, slot)
+        released = release(self, *given)
         committed.append(found.clock.moment)
         found.pass_minute()
         return released
 
-    monkeypatch.setattr(Scheduler, "_release", slow)
+    monkeypatch.setattr(Run, "release_next", slow)
     return committed
 
 
@@ -198,15 +202,13 @@ def fails_until(
     found: World, monkeypatch: pytest.MonkeyPatch, works: Callable[[datetime], bool]
 ) -> list[datetime]:
     """A release fails for a while; returns when it did."""
-    release, failed = Campaign.release, []
+    release, failed = Run.release_next, []
 
-    def failing(self: Campaign, *given: Any) -> Any:
-        if self.spec.directory == found.server.backend.settings.data and not works(
-            found.clock.moment
-        ):
+    def failing(self: Run, *given: Any) -> Released:
+        if found.holds(self.running.spec) and not works(found.clock.moment):
             failed.append(found.clock.moment)
             raise ZeroDivisionError
         return release(self, *given)
 
-    monkeypatch.setattr(Campaign, "release", failing)
+    monkeypatch.setattr(Run, "release_next", failing)
     return failed
