@@ -174,6 +174,19 @@ def test_another_name_shares_the_budget_of_the_period(tmp_path: Path) -> None:
         released(file)
 
 
+def test_a_campaign_with_an_end_spends_the_period_that_it_lies_in(tmp_path: Path) -> None:
+    """What it released of April would otherwise be paid for in March."""
+    file = write_campaign(tmp_path, slots=40)
+    edit(file, 'scope = "acme"', 'scope = "acme@2026-03"')
+    for act in (Campaign.load(file).plan, Campaign.load(file).release):
+        with pytest.raises(SpecError, match="is for 2026-03-01 to 2026-03-31, and the campaign"):
+            act()
+    assert spent(file, "acme@2026-03") == 0
+    edit(file, "slots = 40", "slots = 31")
+    Campaign.load(file).release(1)
+    assert spent(file, "acme@2026-03") > 0
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 from adsbpc.campaign.promise import as_started
 from adsbpc.campaign.release_folder import FOLDER, folder_name, home_of, release_texts
 from adsbpc.errors import LedgerError, SpecError
@@ -17,11 +19,34 @@ from adsbpc.model import CampaignSpec, Release
 from adsbpc.model.periods import named_for, parts_of
 from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
+from adsbpc.model.slots import to_moment
+from adsbpc.model.toml import place
 from adsbpc.storage import Place, folder_at
 
 
 def plan_anew(spec: CampaignSpec) -> Measures:
+    check_period(spec)
     return plan_measures(spec, previous=_previous(spec))
+
+
+def check_period(spec: CampaignSpec) -> None:
+    """Refuse a new campaign that reaches out of the period whose budget it would spend: what is
+    released of the next one would cost people more than that one promises."""
+    _, period = parts_of(spec.campaign.scope)
+    if period is None:
+        return
+    zone, grid = ZoneInfo(spec.campaign.timezone), spec.grid
+    first, last = (
+        to_moment(at).astimezone(zone).date() for at in (grid.starts_at, grid.ends_at - 1)
+    )
+    if not period.first <= first <= last <= period.last:
+        raise SpecError(
+            f"is for {period.first} to {period.last}, and the campaign lasts from {first} to "
+            f"{last}",
+            place("campaign", "scope"),
+            repr(spec.campaign.scope),
+            "Change its days, or take a scope without a period",
+        )
 
 
 def with_room(spec: CampaignSpec, ledger: Ledger) -> CampaignSpec:
@@ -30,6 +55,7 @@ def with_room(spec: CampaignSpec, ledger: Ledger) -> CampaignSpec:
     record = ledger.started(guarantee, spec.campaign.name, limit)
     if record is not None:
         return as_started(spec, record.promise)
+    check_period(spec)
     ledger.check_room(Opening(guarantee, spec.campaign.name, {}, StoredPlan(()), limit))
     return spec
 
