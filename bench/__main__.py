@@ -44,11 +44,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="where to keep the data")
     options = parser.parse_args()
     data: Path = (options.data or Path(".bench") / f"{options.ids}-{options.scale:g}").absolute()
+    if options.case not in SERVICE_CASES:
+        sizes = Sizes(integer_ids=options.ids == "integer")
+        _make_data(data, sizes.scaled(options.scale))
     if options.case:
         print(json.dumps(asdict(_run(options.case, data, options.scale))))
         return
-    sizes = Sizes(integer_ids=options.ids == "integer")
-    _make_data(data, sizes.scaled(options.scale))
     results = {}
     for name in (*CASES, *SERVICE_CASES):
         print(f"running {name}", file=sys.stderr)

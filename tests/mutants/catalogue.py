@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "newcomers under anybody's name", "contributions/engine_accounts.py",
-        "AS names ON names.user_id = asked.newcomer", "AS names ON asked.newcomer IS NOT NULL",
+        "AS names ON names.user_id = named.newcomer", "AS names ON named.newcomer IS NOT NULL",
         _BOOKS,
     ),
 )  # fmt: skip

@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -236,36 +237,23 @@ class BookFolder:
         """What of the books is not what the ledger says, if anything. Files of a store are only
         read if they are looked at `whole`, or are not of the size and version of then. Of a long
         campaign only what is read again is looked at: the rest is for who audits."""
-        newest = list(enumerate(steps, start=1))
+        named = self._named(steps)
         if steps and self._is_long(steps[-1]):
-            newest = newest[-1:]
+            named = named[-1:]
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
         except OSError as error:
             return str(_unreadable(self.folder, error))
-        for slot, step in newest:
-            books = step_of(step, self._measure).get("books")
-            if books is None:
-                continue
-            folder = self._committed(slot, step)
-            for file in books["files"]:
-                if file in READ_AGAIN and slot < len(steps):
-                    continue
-                path, sealed = folder / file, books["files"][file]
-                try:
-                    if not whole and isinstance(path, RemotePath):
-                        size, _, *version = sealed
-                        known = Stamp(size, *version)
-                        if known == listed.get(path) or known == path.stamp():
-                            continue
-                    with path.open("rb") as content:
-                        if hash_of(content) != sealed[1]:
-                            return f"{path}: is not what was written. {_LOST}"
-                except OSError as error:
-                    if isinstance(path, RemotePath) and not isinstance(error, FileNotFoundError):
-                        return str(_unreadable(path, error))
-                    return f"{path}: cannot be read ({error.strerror}). {_LOST}"
-        return None
+        sealed = [
+            (self._committed(slot, step) / file, seal)
+            for slot, step in named
+            for file, seal in step_of(step, self._measure)["books"]["files"].items()
+            if slot == len(steps) or file not in READ_AGAIN
+        ]
+        # Hashes leave Python to other threads.
+        with ThreadPoolExecutor() as threads:
+            checks = threads.map(lambda each: _changed(each[0], each[1], whole, listed), sealed)
+            return next(filter(None, checks), None)
 
     def _is_long(self, step: dict[str, Any]) -> bool:
         books = step_of(step, self._measure).get("books") or {}
@@ -285,6 +273,26 @@ class BookFolder:
 
     def _slot(self, slot: int) -> Place:
         return self.folder / f"slot={slot:04d}"
+
+
+def _changed(
+    path: Place, sealed: Sequence[Any], whole: bool, listed: Mapping[RemotePath, Stamp]
+) -> str | None:
+    """What is wrong with a file, unless it is what the ledger says."""
+    try:
+        if not whole and isinstance(path, RemotePath):
+            size, _, *version = sealed
+            known = Stamp(size, *version)
+            if known == listed.get(path) or known == path.stamp():
+                return None
+        with path.open("rb") as content:
+            if hash_of(content) != sealed[1]:
+                return f"{path}: is not what was written. {_LOST}"
+    except OSError as error:
+        if isinstance(path, RemotePath) and not isinstance(error, FileNotFoundError):
+            return str(_unreadable(path, error))
+        return f"{path}: cannot be read ({error.strerror}). {_LOST}"
+    return None
 
 
 _LOST = (

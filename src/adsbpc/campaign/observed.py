@@ -92,13 +92,15 @@ def _emitter(spec: CampaignSpec, published: str) -> Callable[[str], None]:
     client: Any = _tried(OpenLineageClient)
 
     def emit(state: str) -> None:
+        nonlocal client
         moment = datetime.now(UTC).isoformat()
         event = RunEvent(
             eventTime=moment, producer=_PRODUCER, run=run, job=job, eventType=RunState[state],
             inputs=inputs, outputs=outputs,
         )  # fmt: skip
-        if client is not None:
-            _tried(lambda: client.emit(event))
+        # Who did not take the first event is not waited for again.
+        if client is not None and _tried(lambda: (client.emit(event), True)) is None:
+            client = None
 
     return emit
 

@@ -38,6 +38,11 @@ FROM {now} AS now LEFT JOIN (
 ) AS earlier ON earlier.cell = now.cell"""
 
 
+def weight_of(layout: Layout) -> list[str]:
+    """The factor of a column's squares, unless it is 1 for all of them."""
+    return [] if [view.weight for view in layout.views] == [1] else ["squared_weight"]
+
+
 @dataclass(frozen=True)
 class AdmissionSql:
     """`rows` are the relations that the steps before have made, by name; `growth` joins people with
@@ -56,7 +61,7 @@ class AdmissionSql:
         joined = f" JOIN {self.rows['weighed']} AS weighed"
         return f"{joined} ON weighed.cell_index = {cell} % {self.places}", "multiplier", "cap"
 
-    def above(self) -> str:
+    def _above(self) -> str:
         """By column of every view, how much is asked for in cells above their cap: hardly anybody
         has such a cell, so that columns hold what was asked for."""
         joined, _, cap = self.of_cells("cells.cell")
@@ -69,18 +74,14 @@ class AdmissionSql:
 
     def judged(self) -> str:
         """How many parts of each user's cells fit, and what they cost if all do."""
-        terms, (joined, multiplier, _) = self.terms, self.of_cells("columns.place")
+        terms = self.terms
         people = "number, own, across, seen, fixed, spent, square, cross_term, excess"
+        moved = " * ".join([*weight_of(self.layout), "moved"])
         return f"""
-WITH capped AS (
-  SELECT number, squared_weight, before, excess,
-    wide((asked - coalesce(excess, 0)) * {multiplier}) AS moved
-  FROM {self.rows["columns"]} AS columns{joined} LEFT JOIN {self.rows["above"]} AS above
-    ON above.depth = columns.depth AND above.place = columns.place
-),
+WITH capped AS ({self._capped()}),
 sums AS (
-  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square,
-    sum(squared_weight * moved * before) AS cross_term, max(excess) AS excess
+  SELECT number, {terms.own} * sum({moved} * moved) AS square,
+    sum({moved} * before) AS cross_term, max(excess) AS excess
   FROM capped GROUP BY number
 ),
 rooms AS (
@@ -92,6 +93,21 @@ paced AS (SELECT * FROM rooms{self.growth})
 SELECT number, own, across, seen, fixed, spent, square + 2 * cross_term AS charge,
   CASE WHEN excess IS NULL THEN 0 ELSE 1 END AS is_capped, parts
 FROM ({with_parts("paced", people, terms.pace)}) AS judged"""
+
+    def _capped(self) -> str:
+        """Columns with what would be moved of them, and what is above caps, if anything is."""
+        joined, multiplier, cap = self.of_cells("columns.place")
+        if [view.stride for view in self.layout.views] == [1]:
+            # Each column is a cell.
+            return f"""
+  SELECT number, squared_weight, before, CASE WHEN asked > {cap} THEN asked - {cap} END AS excess,
+    wide(least(asked, {cap}) * {multiplier}) AS moved
+  FROM {self.rows["columns"]} AS columns{joined}"""
+        return f"""
+  SELECT number, squared_weight, before, excess,
+    wide((asked - coalesce(excess, 0)) * {multiplier}) AS moved
+  FROM {self.rows["columns"]} AS columns{joined} LEFT JOIN ({self._above()}) AS above
+    ON above.depth = columns.depth AND above.place = columns.place"""
 
     def short(self) -> str:
         """Cells of the few users of whom not everything is kept."""

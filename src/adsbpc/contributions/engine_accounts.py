@@ -22,7 +22,7 @@ from adsbpc.contributions.account_books import (
     Books,
     read_books,
 )
-from adsbpc.contributions.admission_sql import AdmissionSql, columns_sql
+from adsbpc.contributions.admission_sql import AdmissionSql, columns_sql, weight_of
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
     LARGEST_NEED,
@@ -116,13 +116,15 @@ class EngineAccounts:
             )
         self._make_columns(costs)
         asked = f"wide(least(asked, {LARGEST_SIZED}))" if sizes else "wide(asked)"
-        own = f"{costs[-1]} * {asked} * {asked}"
+        weight = " * ".join(
+            [*weight_of(self.layout), *(["size", "size"] if "sizes" in self._rows else []), asked]
+        )
         self._table(
             "active",
             f"""
 WITH more AS (
-  SELECT number, sum(squared_weight * size * size * {own}) AS own,
-    sum(squared_weight * size * size * (2 * {asked} * asked_before)) AS across
+  SELECT number, {costs[-1]} * sum({weight} * {asked}) AS own,
+    2 * sum({weight} * asked_before) AS across
   FROM {self._rows["columns"]} AS columns
   {self._sizes_joined("place")} GROUP BY number
 )
@@ -202,7 +204,6 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
     def admit(self, terms: Terms) -> list[int]:
         self.open(terms.costs)
         text = self._admission(terms)
-        self._rows["above"] = Relation.of(text.above())
         self._table("judged", text.judged())
         self._table("short", text.short())
         self._rows["charged"] = Relation.of(text.charged())
@@ -251,7 +252,7 @@ FROM ({text.kept_cells()}) AS kept GROUP BY cell % {self._places}{counted}""",
     def _sizes_joined(self, cell: str) -> str:
         """Rows with a cell beside its size."""
         if "sizes" not in self._rows:
-            return "CROSS JOIN (SELECT CAST(1 AS BIGINT) AS size) AS sizes"
+            return ""
         return f"JOIN {self._rows['sizes']} AS sizes ON sizes.cell_index = {cell} % {self._places}"
 
     def _growth_joined(self, people: str, growth: Growth) -> str:
@@ -269,57 +270,49 @@ FROM ({text.kept_cells()}) AS kept GROUP BY cell % {self._places}{counted}""",
         them do rows keep the long name. Names are texts: compared with numbers, an engine might
         take two of them for one."""
         self._table(
-            "asked_by_name",
+            "named",
             f"""
-SELECT number, newcomer, cell_index,
-  CAST(least(sum(weight), {largest_cell(self.layout)}) AS BIGINT) AS asked
+SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, cell_index, weight
 FROM (
-  SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, cell_index, weight
-  FROM (
-    SELECT CAST(user_id AS STRING) AS user_id, cell_index, weight
-    FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
-  ) AS now
-  LEFT JOIN {self._rows["names_before"]} AS names ON names.user_id = now.user_id
-) AS named
-GROUP BY number, newcomer, cell_index""",
+  SELECT CAST(user_id AS STRING) AS user_id, cell_index, weight
+  FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
+) AS now
+LEFT JOIN {self._rows["names_before"]} AS names ON names.user_id = now.user_id""",
         )
-        ((least, most),) = self._engine.rows(
+        ((known, least, most),) = self._engine.rows(
             "places",
-            f"SELECT min(cell_index), max(cell_index) FROM {self._rows['asked_by_name']}",
+            f"SELECT (SELECT count(*) FROM {self._rows['names_before']} AS names),"
+            f" min(cell_index), max(cell_index) FROM {self._rows['named']} AS named",
         )
         if most is not None and not 0 <= least <= most < len(self.layout):
             raise ContributionError(
                 f"cell_index = {least if least < 0 else most}: the layout has cells 0 "
                 f"to {len(self.layout) - 1}"
             )
-        ((known,),) = self._engine.rows(
-            "count names", f"SELECT count(*) FROM {self._rows['names_before']}"
-        )
         self._table(
             "names_new",
             f"""
 SELECT user_id, CAST({int(known)} + row_number() OVER (ORDER BY user_id) AS BIGINT) AS number
 FROM (
-  SELECT DISTINCT newcomer AS user_id
-  FROM {self._rows["asked_by_name"]} WHERE newcomer IS NOT NULL
+  SELECT DISTINCT newcomer AS user_id FROM {self._rows["named"]} WHERE newcomer IS NOT NULL
 ) AS newcomers""",
         )
-        of_known = f"""
-SELECT number * {self._places} + cell_index AS cell, asked
-FROM {self._rows["asked_by_name"]} WHERE number IS NOT NULL"""
+        asked = f"""
+SELECT cell, CAST(least(sum(weight), {largest_cell(self.layout)}) AS BIGINT) AS asked
+FROM (
+  SELECT number * {self._places} + cell_index AS cell, weight
+  FROM {self._rows["named"]} AS named WHERE number IS NOT NULL
+  UNION ALL
+  SELECT names.number * {self._places} + cell_index AS cell, weight
+  FROM {self._rows["named"]} AS named
+  JOIN {self._rows["names_new"]} AS names ON names.user_id = named.newcomer
+) AS cells GROUP BY cell"""
         if self.layout.once:
             # Who was counted, the books say: the same on every retry, whatever comes late.
-            of_known = f"""
-SELECT now.cell, now.asked FROM ({of_known}) AS now
+            asked = f"""
+SELECT now.cell, now.asked FROM ({asked}) AS now
 LEFT JOIN {self._rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
-        self._table(
-            "asked",
-            f"""{of_known}
-UNION ALL
-SELECT names.number * {self._places} + cell_index AS cell, asked
-FROM {self._rows["asked_by_name"]} AS asked
-JOIN {self._rows["names_new"]} AS names ON names.user_id = asked.newcomer""",
-        )
+        self._table("asked", asked)
 
     def _everybody(self, active: str) -> str:
         """Needs and account of all users so far, those of the slot as they are in `active`."""

@@ -33,7 +33,8 @@ def needs_again(
     is asked for counts up to a largest weight. Only layouts without sums of cells have any."""
     (view,) = layout.views
     a, b = (f"wide(least({side}.asked, {largest}))" for side in "ab")
-    term = f"{view.weight**2} * size * size * first_sum * {a} * {b}"
+    size = "size * size * " if sizes else ""
+    term = f"{view.weight**2} * {size}first_sum * {a} * {b}"
     most = whole(LARGEST_NEED)
     return f"""
 SELECT whole_div(a.cell, {places}) AS number,

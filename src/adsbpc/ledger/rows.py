@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
 from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, func, insert, or_, select
 
 from adsbpc.errors import BudgetError, LedgerError, TermsError
 from adsbpc.ledger.entries import Entry, entries, hash_of
@@ -139,23 +140,39 @@ def stage_of(
     connection: Connection, scope: str, campaign: str, through: Mapping[str, int] | None
 ) -> Stage:
     """Without any body: who shows many campaigns asks it of each."""
-    newest = (
-        select(entries.c.kind, func.max(entries.c.slot), func.max(entries.c.pico_rho))
+    given: dict[str, Any] = {"scope": scope, "campaign": campaign}
+    for place, (name, slot) in enumerate((through or {}).items()):
+        given |= {f"name_{place}": name, f"slot_{place}": slot}
+    rows = connection.execute(_stage(len(through or {})), given)
+    found = {kind: (slot, largest, int(total)) for kind, slot, largest, total in rows}
+    return Stage(
+        started="campaign" in found,
+        closed="close" in found,
+        last_slot=found.get("release", (0, 0, 0))[0],
+        scope_limit=found.get("scope", (0, 0, 0))[1],
+        scope_spent=found.get("charge", (0, 0, 0))[2],
+    )
+
+
+@cache
+def _stage(names: int) -> Select[Any]:
+    """Written once: that takes longer than to run it."""
+    charges = [entries.c.kind == "charge"]
+    for place in range(names):
+        other = entries.c.campaign != bindparam(f"name_{place}")
+        charges.append(other | (entries.c.slot <= bindparam(f"slot_{place}")))
+    own = and_(
+        entries.c.campaign == bindparam("campaign"),
+        entries.c.kind.in_(("campaign", "close", "release")),
+    )
+    pico_rho = entries.c.pico_rho
+    return (
+        select(entries.c.kind, func.max(entries.c.slot), func.max(pico_rho), func.sum(pico_rho))
         .where(
-            entries.c.scope == scope,
-            # The entry of the scope itself is of no campaign.
-            entries.c.campaign.in_((campaign, "")),
-            entries.c.kind.in_(("scope", "campaign", "close", "release")),
+            entries.c.scope == bindparam("scope"),
+            or_(entries.c.kind == "scope", own, and_(*charges)),
         )
         .group_by(entries.c.kind)
-    )
-    found = {kind: (slot, pico_rho) for kind, slot, pico_rho in connection.execute(newest)}
-    return Stage(
-        "campaign" in found,
-        "close" in found,
-        found.get("release", (0, 0))[0],
-        found.get("scope", (0, 0))[1],
-        sum_of(connection, scope, "charge", through=through),
     )
 
 
