@@ -79,9 +79,10 @@ attribution: setup
 lift: setup
 	$(BIN)/adsbpc lab lift --json --plot docs/lift | $(BIN)/python docs/lift.py
 
-# Two processes, each with whole files, and one of them with all that runs on Spark. In their order,
-# because the longest files have few tests, and would come last.
-TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Whole files to each process, and to one of them all that runs on Spark. In their order, because the
+# longest files have few tests, and would come last. More processes than two cores: many tests
+# wait for a server or a browser.
+TOGETHER := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest $(TOGETHER)
 
 test: setup

@@ -25,7 +25,7 @@ settings.register_profile(
     deadline=None,
     # On every change the same examples, so that what fails is the change; in the long run new ones.
     derandomize=not EVERYTHING,
-    max_examples=examples(40, 100),
+    max_examples=examples(12, 100),
     print_blob=True,
     phases=[Phase.explicit, Phase.generate] if MUTANT else list(Phase),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -41,6 +41,7 @@ def test_every_decision_is_listed() -> None:
         assert all(f"**{part}.**" in text for part in ("Context", "Decision", "Consequences"))
 
 
+@pytest.mark.slow
 def test_examples_run(tmp_path: Path) -> None:
     """With few people, but as they stand there; tests/documents looks at the notebook."""
     examples = set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "notebook.py"}

@@ -40,6 +40,7 @@ def serve(directory: Path) -> None:
     assert process.returncode in (0, -signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_campaign(tmp_path / "made", 200, 31, 1, "last_touch")
     commands = [

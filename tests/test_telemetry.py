@@ -196,6 +196,7 @@ def test_lineage_names_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "ada@" not in text
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_not_there_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def check_world(world: World, engine_name: str, directory: Path) -> None:
 
 
 @given(world=worlds())
-@settings(max_examples=examples(50, 150))
+@settings(max_examples=examples(20, 150))
 def test_any_world_on_duckdb(world: World, tmp_path: Path) -> None:
     check_world(world, "duckdb", tmp_path)
 

@@ -158,7 +158,7 @@ def check_credits(engine: Engine, world: World, spec: CampaignSpec, fits: list[F
 
 
 @given(world=worlds(), data=st.data())
-@settings(max_examples=examples(15, 40))
+@settings(max_examples=examples(6, 40))
 def test_counts_of_any_world(world: World, data: st.DataObject, tmp_path: Path) -> None:
     held_out = data.draw(st.lists(st.sampled_from([*world.users(), "stranger"]), unique=True))
     with opened("duckdb") as engine:
@@ -167,14 +167,14 @@ def test_counts_of_any_world(world: World, data: st.DataObject, tmp_path: Path) 
 
 
 @given(world=worlds(), fit=parameters((*LISTED, "other")))
-@settings(max_examples=examples(15, 40))
+@settings(max_examples=examples(6, 40))
 def test_credits_of_any_world(world: World, fit: Fit, tmp_path: Path) -> None:
     with opened("duckdb") as engine:
         check_credits(engine, world, world.write(tmp_path), [fit, *FITS])
 
 
 @given(world=worlds(), data=st.data())
-@settings(max_examples=examples(10, 25))
+@settings(max_examples=examples(4, 25))
 def test_removing_anyone_leaves_all_others_as_they_are(
     world: World, data: st.DataObject, tmp_path: Path
 ) -> None:

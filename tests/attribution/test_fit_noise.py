@@ -9,6 +9,7 @@ from adsbpc.attribution import count_set, fit_of
 from adsbpc.attribution.fits import Integers
 from adsbpc.model import Fit
 from tests.attribution.fits import MODELS, exact_counts, names
+from tests.effort import first
 
 PLAYERS, WEIGHT = 6, 1_000
 
@@ -46,7 +47,7 @@ def weights(fit: Fit) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 TOLD = [(model, order) for model, order in MODELS if model != "shapley_ordered"]
 
 
-@pytest.mark.parametrize(("model", "order"), TOLD)
+@pytest.mark.parametrize(("model", "order"), first(3, TOLD))
 def test_it_is_about_as_far_off_as_it_says(model: str, order: int) -> None:
     (exact,) = fits(model, order, 0.0, 1)
     assert exact.relative_noise == 0
@@ -58,13 +59,13 @@ def test_it_is_about_as_far_off_as_it_says(model: str, order: int) -> None:
     assert 0.4 * off < said < 2.5 * off
 
 
-@pytest.mark.parametrize(("model", "order"), TOLD)
+@pytest.mark.parametrize(("model", "order"), first(3, TOLD))
 def test_more_noise_is_said_to_be_more(model: str, order: int) -> None:
     said = [fits(model, order, noise, 1)[0].relative_noise or 0.0 for noise in (0.5, 8.0)]
     assert said[0] < said[1]
 
 
-@pytest.mark.parametrize(("model", "order"), MODELS)
+@pytest.mark.parametrize(("model", "order"), first(3, MODELS))
 def test_a_fit_of_noise_alone_is_not_called_sure(model: str, order: int) -> None:
     for fit in fits(model, order, 5_000.0, 4):
         assert fit.relative_noise is None or 0.1 < fit.relative_noise <= 1

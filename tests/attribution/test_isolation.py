@@ -39,7 +39,7 @@ def rows_of_others(
 
 
 @given(data=st.data(), world=worlds())
-@settings(max_examples=examples(25, 60))
+@settings(max_examples=examples(10, 60))
 def test_removing_anyone_from_any_world(data: st.DataObject, world: World, tmp_path: Path) -> None:
     if not world.users():
         return

@@ -47,7 +47,7 @@ def check(world: World, engine: Engine, directory: Path) -> list[Credit]:
 
 
 @given(world=late_worlds())
-@settings(max_examples=examples(12, 150))
+@settings(max_examples=examples(6, 150))
 def test_any_world_with_late_impressions(world: World, tmp_path: Path) -> None:
     engine = open_test_engine("duckdb")
     try:
@@ -104,7 +104,7 @@ def test_removing_anyone_with_late_impressions(duckdb_engine: Engine, tmp_path: 
 
 
 @given(world=late_worlds(), data=st.data())
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_what_arrives_after_a_release_counts_nothing_twice(
     world: World, data: st.DataObject, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_mistake_of_the_filter(
     assert audited(tmp_path, FIXED).keys() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [

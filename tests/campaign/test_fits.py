@@ -33,6 +33,7 @@ from tests.campaign.test_kills import lines_of, states_of
 from tests.campaign.test_races import race
 from tests.campaign.victims import Point, die_at, victim
 from tests.conftest import SPARK_OPTIONS
+from tests.effort import first
 from tests.mechanisms.recording import RecordingRandomness
 
 MODELS = get_args(FittedModelName)
@@ -55,7 +56,7 @@ def fit_in(file: Path, slot: int = 2) -> Fit:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("privacy", ["", PERSONAL], ids=["adsbpc", "personal-budget"])
+@pytest.mark.parametrize("privacy", first(1, ["", PERSONAL]), ids=["adsbpc", "personal-budget"])
 def test_the_fit_is_made_once_and_charged_once(model: str, privacy: str, tmp_path: Path) -> None:
     file = with_fit(tmp_path, model, privacy=privacy)
     Campaign.load(file).release()
@@ -183,6 +184,7 @@ def test_nothing_to_fit_from(tmp_path: Path) -> None:
 # ---- kills and races ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("points_of", "at_least"),
     [(states_of, 5), pytest.param(lines_of, 20, marks=pytest.mark.slow)],

@@ -12,6 +12,7 @@ import pytest
 from adsbpc import Campaign
 from tests.campaign.book_files import committed, kept, rows_of
 from tests.campaign.files import FIXED, published, stored, write_campaign
+from tests.effort import first
 from tests.small_world import fill_and_free, in_a_small_world, read_only, small
 
 
@@ -26,7 +27,7 @@ def in_shell(file: Path, mount: str, script: str) -> subprocess.CompletedProcess
     return in_a_small_world(mount, "sh", "-c", program + script)
 
 
-@pytest.mark.parametrize("released", [0, 4])
+@pytest.mark.parametrize("released", first(1, [4, 0]))
 def test_read_only_books(released: int, file: Path) -> None:
     """Before the first slot, and when there is something to sweep."""
     books = file.parent / "adsbpc-books"
@@ -42,6 +43,7 @@ def test_read_only_books(released: int, file: Path) -> None:
     assert Campaign.load(file).verify().problem is None
 
 
+@pytest.mark.slow
 def test_old_books_that_cannot_be_swept(file: Path) -> None:
     """They are in nobody's way."""
     for slot in range(1, 5):
@@ -86,6 +88,7 @@ find adsbpc-books -path '*slot=0004/*'
     assert Campaign.load(file).verify().problem is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "room", [100, *(pytest.param(room, marks=pytest.mark.slow) for room in (8, 120))]
 )

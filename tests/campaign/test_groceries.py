@@ -67,6 +67,7 @@ def test_totals_are_covered_without_a_guess(mechanism: BudgetByRows) -> None:
     assert np.mean(found, axis=0).min() >= PROMISED - 0.07
 
 
+@pytest.mark.slow
 def test_an_earlier_month_repairs_the_first_days(mechanism: BudgetByRows) -> None:
     """The allowance that the earlier campaign ended with holds from the first slot on."""
     earlier = month(mechanism, purchases(100), 100)

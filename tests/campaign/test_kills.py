@@ -190,6 +190,7 @@ def test_personal_budgets_killed_at_every_line_of_their_own(tmp_path: Path) -> N
     assert 0 < advanced < len(found) / 4
 
 
+@pytest.mark.slow
 def test_personal_budgets_killed_between_their_books(tmp_path: Path) -> None:
     campaigns = WithBooks(tmp_path)
     for started in (True, False):

@@ -45,6 +45,7 @@ def file(begun: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy" / "spring.toml"
 
 
+@pytest.mark.slow
 def test_a_plan_says_which_strategy_it_has(file: Path, tmp_path: Path) -> None:
     planned = Campaign.load(file).plan()
     assert "decaying powers" in planned.shape
@@ -53,6 +54,7 @@ def test_a_plan_says_which_strategy_it_has(file: Path, tmp_path: Path) -> None:
     assert "dense" in Campaign.load(short).plan().shape
 
 
+@pytest.mark.slow
 def test_a_running_campaign_keeps_its_strategy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "adsbpc.mechanisms.by_slots.planning.near_toeplitz", lambda *_: pytest.fail("planned anew")

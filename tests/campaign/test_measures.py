@@ -173,6 +173,7 @@ def test_the_long_form(shop: Shop) -> None:
     assert [each["name"] for each in revenue["measures"]] == ["conversions", "revenue"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_and_a_lost_ledger(tmp_path: Path) -> None:
     """What was published goes back into an older ledger, for all measures or for none."""
     shop = write_shop(tmp_path, people=100, privacy=PERSONAL)

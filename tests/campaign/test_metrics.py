@@ -31,6 +31,7 @@ from tests.campaign.audience import (
 )
 from tests.campaign.files import ADSBPC, FIXED
 from tests.campaign.test_measures import BASE
+from tests.effort import first
 
 METRICS = ("reach", "converters", "impressions", "clicks")
 VIEWS: tuple[list[tuple[str, ...]], ...] = (
@@ -75,6 +76,7 @@ def test_what_is_let_in_is_what_happened(engine: str, tmp_path: Path) -> None:
     assert together < apart, "nobody was met by two publishers: this tests little"
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(1, 25))
 @settings(
     max_examples=4,
@@ -145,6 +147,7 @@ def test_a_restored_ledger_counts_nobody_again(tmp_path: Path) -> None:
     assert Campaign.load(file).audit().held
 
 
+@pytest.mark.slow
 def test_removing_anybody_leaves_all_others_as_they_are(tmp_path: Path) -> None:
     made = audience(25)
     without = Audience(
@@ -166,7 +169,7 @@ def test_removing_anybody_leaves_all_others_as_they_are(tmp_path: Path) -> None:
             assert whole == [a + b for a, b in zip(theirs, mine, strict=True)]
 
 
-@pytest.mark.parametrize("privacy", [FIXED, 'adjacency = "substitute"'])
+@pytest.mark.parametrize("privacy", first(1, [FIXED, 'adjacency = "substitute"']))
 def test_from_files_to_the_report_and_the_audit(privacy: str, tmp_path: Path) -> None:
     """With budgets that cut everybody, and with allowances that follow histograms."""
     made = audience(120)

@@ -28,6 +28,7 @@ from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
 from tests.campaign.files import ADSBPC, FIXED, PERSONAL, edit, published, stored, write_campaign
 from tests.conftest import SPARK_OPTIONS
+from tests.effort import first
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_a_default_may_be_written_down(file: Path) -> None:
 
 
 @pytest.mark.parametrize("started", [PERSONAL, ADSBPC])
-@pytest.mark.parametrize("heavy_user", [None, 20])
+@pytest.mark.parametrize("heavy_user", first(1, [20, None]))
 def test_what_a_file_leaves_out_stays_as_it_was(
     heavy_user: int | None, started: str, tmp_path: Path
 ) -> None:
@@ -249,6 +250,7 @@ def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
         Campaign.load(summer(crowd, PREVIOUS, "autumn")).release()
 
 
+@pytest.mark.slow
 def test_in_the_same_scope_if_there_is_room(crowd: Path) -> None:
     edit(crowd, "rho = 1.0", "rho = 1.0\nscope_rho = 2.0")
     Campaign.load(crowd).release(1)

@@ -21,6 +21,7 @@ from adsbpc.errors import SourceError, SpecError
 from tests.campaign.book_files import kept
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
 from tests.conftest import SPARK_OPTIONS
+from tests.effort import first
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ CONTENT: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("library", first(1, ["pandas", "polars", "arrow"]))
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def test_events_in_memory(engine: str, library: str, tmp_path: Path) -> None:
     """The same is let in as from files, and no event is left on the disk."""

@@ -66,6 +66,7 @@ def test_eight_processes_on_one_slot(
     race_through(write_campaign(tmp_path, location=location), location, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", DATABASES)
 def test_eight_processes_on_one_slot_with_books(
     database: str, request: pytest.FixtureRequest, tmp_path: Path

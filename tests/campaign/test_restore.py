@@ -29,6 +29,7 @@ from tests.campaign.victims import (
     trace_restore,
     victim,
 )
+from tests.effort import first
 
 
 @pytest.mark.parametrize(
@@ -38,8 +39,8 @@ from tests.campaign.victims import (
             privacy,
             database,
             id=f"{name}-{database}",
-            # Every mechanism on SQLite, and one on PostgreSQL; all of them in the long run.
-            marks=[] if database == "sqlite" or name == "personal" else [pytest.mark.slow],
+            # One mechanism on both databases; all of them in the long run.
+            marks=[] if name == "personal" else [pytest.mark.slow],
         )
         for name, privacy in MECHANISMS.items()
         for database in ("sqlite", "postgresql")
@@ -70,7 +71,7 @@ def test_a_witness_on_postgresql(
 
 
 @pytest.mark.parametrize("marked", [True, False])
-@pytest.mark.parametrize("privacy", ["", FIXED], ids=["adsbpc", "personal"])
+@pytest.mark.parametrize("privacy", first(1, [FIXED, ""]), ids=["personal", "adsbpc"])
 def test_without_a_witness_the_files_speak(
     privacy: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_slot_that_was_drawn_again_behind_the_witness(tmp_path: Path) -> None:
 # ---- more that was lost ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_campaign_that_started_after_the_backup(tmp_path: Path) -> None:
     """Its plan is made anew, and must be the one that was released with."""
     accident = accident_in(tmp_path, FIXED.replace("[", "scope_rho = 2.0\n[", 1))
@@ -217,6 +219,7 @@ def test_a_restore_that_was_killed_goes_on(every_line: bool, tmp_path: Path) -> 
     assert died > 25 if every_line else died == len(points) > 5
 
 
+@pytest.mark.slow
 def test_a_second_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restore the entries are others, and the marks follow them."""
     accident = accident_in(tmp_path, FIXED)

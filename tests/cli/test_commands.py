@@ -163,6 +163,7 @@ def test_a_name_that_cannot_be_written(campaign: World, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_demo_in_odd_places(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     done = adsbpc("demo", "--directory", "taken", "--users", 50, cwd=tmp_path)
@@ -202,6 +203,7 @@ def test_demo_replaces_a_demo_and_nothing_else(tmp_path: Path) -> None:
         assert before == {file.name: file.stat().st_mtime for file in (tmp_path / folder).iterdir()}
 
 
+@pytest.mark.slow
 def test_demo_has_the_same_people_and_other_noise_every_time(tmp_path: Path) -> None:
     runs = [
         adsbpc("demo", "--directory", d, "--users", 2_000, "--slots", 7, "--json", cwd=tmp_path)

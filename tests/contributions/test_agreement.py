@@ -82,7 +82,7 @@ edge_lists = st.lists(st.integers(1, 10 * UNIT), min_size=1, max_size=5, unique=
 
 
 @given(row_lists, bounds, edge_lists)
-@settings(max_examples=examples(100, 400))
+@settings(max_examples=examples(40, 400))
 def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: list[int]) -> None:
     check_all(arrays(rows), rows, bound, edges)
     lifetime = reference.totals_lifetime(rows, SLOTS, len(LAYOUT), bound)
@@ -90,7 +90,7 @@ def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: lis
 
 
 @given(row_lists, bounds, edge_lists)
-@settings(max_examples=examples(30, 100))
+@settings(max_examples=examples(12, 100))
 def test_duckdb_agrees_with_the_reference(
     duckdb_engine: Engine, rows: list[Row], bound: int, edges: list[int]
 ) -> None:

@@ -30,6 +30,7 @@ from tests.contributions.test_accounts import (
     run_on_engine,
     weights,
 )
+from tests.effort import first
 
 PUBLISHER = Dimension("publisher", ("P-1", "P-2", "other"))
 COUNTRY = Dimension("country", ("DE", "other"))
@@ -165,7 +166,7 @@ def test_sums_that_are_cells_of_their_own_are_the_same_everywhere(
         assert exact == sum(user.account.spent) <= LIMIT
 
 
-@pytest.mark.parametrize("entry", [1, 2**12 - 1])
+@pytest.mark.parametrize("entry", first(1, [2**12 - 1, 1]))
 def test_the_widest_numbers_stay_exact(entry: int, tmp_path: Path) -> None:
     lists = (("publisher", 200), ("country", 100))
     dimensions = tuple(Dimension(name, tuple(map(str, range(count)))) for name, count in lists)

@@ -22,6 +22,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_plans_and_reports_and_lets_people_choose(
     browser: Browser, tmp_path: Path
 ) -> None:

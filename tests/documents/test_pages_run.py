@@ -102,6 +102,7 @@ def _run_page(
             (folder / block.file_name).write_text(block.text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_newcomer_gets_a_report_from_files_with_odd_columns(
     tmp_path: Path,
 ) -> None:

@@ -18,6 +18,9 @@ from tests.documents.site import Links, build, served
 from tests.effort import EVERYTHING
 from tests.report.browsing import ARTEFACTS, DESKTOP, PHONE, faults_of, launched
 
+# Sphinx takes long to build it.
+pytestmark = pytest.mark.slow
+
 _PAGES = (
     "index", "five-minutes", "concepts/rho", "reference/campaign-keys", "tutorials/first-campaign",
     "tutorials/reading-a-report", "tutorials/lift", "report", "how-to", "reference/python",

@@ -35,7 +35,7 @@ csv_rows = st.fixed_dictionaries(
 
 
 @given(lines=csv_rows)
-@settings(max_examples=examples(20, 120))
+@settings(max_examples=examples(8, 120))
 def test_csv_on_duckdb(lines: dict[str, list[tuple[int, bytes]]], tmp_path: Path) -> None:
     assert_nobody_else_changes_in_csv("duckdb", lines, tmp_path)
 
@@ -89,7 +89,7 @@ units = st.sampled_from(["ms", "us", "ns"])
 
 
 @given(unit=units, zone=st.sampled_from([None, "UTC"]), rows=parquet_rows)
-@settings(max_examples=examples(20, 120))
+@settings(max_examples=examples(8, 120))
 def test_parquet_on_duckdb(unit: str, zone: str | None, rows: Any, tmp_path: Path) -> None:
     assert_nobody_else_changes_in_parquet("duckdb", unit, zone, rows, tmp_path)
 
@@ -230,7 +230,7 @@ def read_alone(line: bytes, dialect: CsvDialect, fields: int) -> list[str] | Non
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
-@settings(max_examples=examples(50, 150))
+@settings(max_examples=examples(20, 150))
 def test_lines_are_read_as_each_would_be_alone(dialect: CsvDialect, data: st.DataObject) -> None:
     sign = st.sampled_from(
         [dialect.delimiter, dialect.quote or '"', "a", "é", " ", "\0", "\r", "#"]

@@ -46,6 +46,7 @@ BARS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "users", "most", "trials"), BARS, ids=lambda v: str(v))
 def test_errors_are_a_fraction_of_those_of_adsbpc(
     name: str, users: int | None, most: float, trials: int
@@ -84,6 +85,7 @@ IN_HINDSIGHT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "users", "most", "trials"), IN_HINDSIGHT, ids=lambda v: str(v))
 def test_errors_of_the_past_measured_again(
     name: str, users: int | None, most: float, trials: int
@@ -112,6 +114,7 @@ def test_no_trial_is_an_outlier() -> None:
     assert errors.max() <= 2 * errors.mean()
 
 
+@pytest.mark.slow
 def test_substitution_costs_about_the_root_of_two() -> None:
     both = [
         error("zipf", "personal-budget", 5_000, 3, adjacency=adjacency)

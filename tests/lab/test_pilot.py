@@ -51,6 +51,7 @@ def test_a_guess_is_for_the_campaigns_own_length(shop: tuple[Path, Path]) -> Non
     assert of_four.error == pytest.approx(of_a_month.error)
 
 
+@pytest.mark.slow
 def test_the_command(shop: tuple[Path, Path]) -> None:
     file, pilot = shop
     told = CliRunner().invoke(app, ["plan", str(file), "--pilot", str(pilot)])

@@ -56,6 +56,7 @@ def test_a_flipped_bit_anywhere_is_found(tmp_path: Path) -> None:
         assert noticed(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_found_or_harmless_without_a_seal(tmp_path: Path) -> None:
     """After a crash the seal is old. A bit that goes unnoticed then has changed no entry."""
     file = filled(tmp_path)

@@ -137,6 +137,8 @@ def test_thousands_of_random_operations() -> None:
     steps = 50
     run_state_machine_as_test(
         LedgerMachine,
-        settings=settings(max_examples=OPERATIONS // steps + 60, stateful_step_count=steps),
+        settings=settings(
+            max_examples=OPERATIONS // steps + examples(12, 60), stateful_step_count=steps
+        ),
     )
     assert LedgerMachine.operations >= OPERATIONS

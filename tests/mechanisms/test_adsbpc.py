@@ -189,6 +189,7 @@ def test_the_histogram_finds_a_good_bound() -> None:
         assert state.bounds == [2] * 10
 
 
+@pytest.mark.slow
 def test_the_histogram_is_not_fooled_by_noise() -> None:
     """Nobody contributes: over 200 campaigns the bound stays at 1 nearly always, and noise never
     lifts it far."""

@@ -102,6 +102,7 @@ def test_the_price_of_privacy() -> None:
     assert price_of(RepeatedTrial(rho=1.0))["wider_by_daily_releases"] <= 0.01
 
 
+@pytest.mark.slow
 def test_from_releases_to_files(tmp_path: Path) -> None:
     people = "[lift.people]\ntreatment = 240\ncontrol = 120\n"
     file = write_trial(tmp_path, trial(400), KEYED + people, privacy="")

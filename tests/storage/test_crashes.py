@@ -27,17 +27,12 @@ from tests.campaign.victims import (
     trace_release,
     victim,
 )
-from tests.effort import examples
 from tests.storage.campaigns import StoreOnlooker, committed, in_store, marks, rows_of, write_stored
 from tests.storage.s3 import S3Server
 
 SLOTS = 40
 RACERS = 4
-BEHAVIOURS = [
-    "plain",
-    pytest.param("late", marks=pytest.mark.slow),
-    pytest.param("failing", marks=pytest.mark.slow),
-]
+BEHAVIOURS = ["plain", "late", "failing"]
 
 
 def behave(s3: S3Server, behaviour: str) -> None:
@@ -84,6 +79,7 @@ def as_if_nobody_had_died(file: Path, store: RemotePath, undisturbed: Path) -> N
     assert len(rows_of(committed(file.parent, store)[-1])[FILES[-1]]) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_killed_in_every_state(
     behaviour: str, s3: S3Server, store: RemotePath, tmp_path: Path
@@ -98,7 +94,7 @@ def test_killed_in_every_state(
     behave(s3, behaviour)
     deaths: list[tuple[Any, Any]] = [(die_at, point) for point in points]
     # A book that is in the store, and not the next.
-    deaths += [(die_after_writing, name) for name in FILES[:: examples(4, 1)]]
+    deaths += [(die_after_writing, name) for name in FILES]
     kill_releases(s3, file, store, deaths)
     as_if_nobody_had_died(file, store, tmp_path / "undisturbed")
 
@@ -147,6 +143,7 @@ def test_killed_at_random_times(
     as_if_nobody_had_died(file, store, tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_processes_on_one_slot(
     behaviour: str, s3: S3Server, store: RemotePath, tmp_path: Path

@@ -66,6 +66,7 @@ def test_no_credentials(store: RemotePath, tmp_path: Path, s3: S3Server) -> None
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "audit", "report"])
 def test_commands(store: RemotePath, tmp_path: Path, command: str) -> None:
     file = write_stored(tmp_path, store)

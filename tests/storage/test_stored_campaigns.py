@@ -51,6 +51,7 @@ def test_the_same_as_on_a_disk(any_store: RemotePath, tmp_path: Path) -> None:
     assert all(one.replayed for one in Campaign.load(file).release())
 
 
+@pytest.mark.slow
 def test_a_store_that_lists_late(store: RemotePath, s3: S3Server, tmp_path: Path) -> None:
     s3.late = True
     file = write_stored(tmp_path / "stored", store)
@@ -60,6 +61,7 @@ def test_a_store_that_lists_late(store: RemotePath, s3: S3Server, tmp_path: Path
     like_on_a_disk(file, store, tmp_path / "local")
 
 
+@pytest.mark.slow
 def test_one_request_in_ten_fails(store: RemotePath, s3: S3Server, tmp_path: Path) -> None:
     s3.failing = True
     file = write_stored(tmp_path / "stored", store)
@@ -69,6 +71,7 @@ def test_one_request_in_ten_fails(store: RemotePath, s3: S3Server, tmp_path: Pat
     like_on_a_disk(file, store, tmp_path / "local")
 
 
+@pytest.mark.slow
 def test_what_is_out_of_use_is_swept(store: RemotePath, tmp_path: Path) -> None:
     file = released(tmp_path, store)
     first, *_ = folders = committed(tmp_path, store)
@@ -78,6 +81,7 @@ def test_what_is_out_of_use_is_swept(store: RemotePath, tmp_path: Path) -> None:
     assert Campaign.load(file).verify().problem is None
 
 
+@pytest.mark.slow
 def test_left_over_attempts_are_swept_and_never_read(store: RemotePath, tmp_path: Path) -> None:
     file = write_stored(tmp_path, store)
     Campaign.load(file).release(1)
@@ -139,6 +143,7 @@ def rolled_back(file: Path, more: int) -> None:
     copy.rename(file.parent / "ledger.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("marks_too", [False, True])
 def test_a_ledger_that_was_rolled_back(
@@ -190,6 +195,7 @@ def test_a_witness_in_another_store(store: RemotePath, tmp_path: Path) -> None:
         Campaign.load(file).release(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_somebody_is_forgotten(store: RemotePath, s3: S3Server, tmp_path: Path, late: bool) -> None:
     s3.late = late

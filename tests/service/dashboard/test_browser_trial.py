@@ -78,6 +78,7 @@ def look_everywhere(seen: Watched, name: str) -> None:
     seen.appear(DESKTOP, "light")
 
 
+@pytest.mark.slow
 def test_a_trial_with_several_measures(browser: Browser, fresh: Stage) -> None:
     with watched(browser, fresh.server.url, accept_downloads=True) as seen:
         page = seen.page

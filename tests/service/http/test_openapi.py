@@ -118,14 +118,8 @@ def check(target: Target, role: str, directory: Path, parameters: str, *options:
     assert "Tested: 28" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "role",
-    [
-        "operator",
-        pytest.param("publisher", marks=pytest.mark.slow),
-        pytest.param("advertiser", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["operator", "publisher", "advertiser"])
 def test_the_document_is_true(target: Target, role: str, tmp_path: Path) -> None:
     check(target, role, tmp_path, "")
 
@@ -201,7 +195,7 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
     return {"campaign": campaign, "privacy": privacy, "workload": [workload]}
 
 
-@settings(max_examples=examples(25, 80))
+@settings(max_examples=examples(10, 80))
 @given(plans())
 def test_any_plan_is_answered(target: Target, plan: dict[str, Any]) -> None:
     headers = {"Authorization": f"Bearer {target.operator}"}

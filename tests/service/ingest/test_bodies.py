@@ -214,7 +214,7 @@ FRAGMENTS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(300, 1_000))
+@settings(max_examples=examples(100, 1_000))
 @given(st.lists(FRAGMENTS, max_size=8).map(b"".join))
 def test_a_line_is_judged_the_same_alone_and_among_others(body: bytes) -> None:
     alone = [checked(line) for line in body.split(b"\n") if line.strip()]

@@ -341,6 +341,7 @@ def test_who_dies_at_any_moment_loses_and_doubles_nothing(
     assert deaths == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_compactors_that_are_killed_lose_and_double_nothing(
     database: str, request: pytest.FixtureRequest, tmp_path: Path

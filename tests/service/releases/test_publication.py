@@ -115,6 +115,7 @@ def assert_same(one: World, other: World) -> None:
             assert differences(before, after) == [], moment
 
 
+@pytest.mark.slow
 def test_what_misses_its_moment_is_late_until_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

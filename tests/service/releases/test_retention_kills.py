@@ -10,7 +10,7 @@ from tests.effort import examples
 from tests.service.keeping import DAY, START, Service, live_for_ever
 from tests.service.killed import killed
 
-KILLS = examples(4, 100)
+KILLS = examples(2, 100)
 KEEP = "40d"
 OPEN, CLOSED = ("open-1", "open-2"), ("closed-1", "closed-2", "closed-3")
 
