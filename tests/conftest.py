@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -31,6 +32,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("adsbpc")
+
+# A shell starts what runs in the background deaf to Ctrl-C, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One thread and one partition, and a JVM that compiles quickly instead of well: its code is
 # run a few times only.

@@ -27,6 +27,7 @@ from adsbpc.model import CampaignSpec, Release, StoredPlan, load_spec
 from adsbpc.privacy import Strategy, identity
 from tests.campaign.book_files import committed, kept, rows_of, steps
 from tests.campaign.files import ADSBPC, FIXED, PERSONAL, edit, published, stored, write_campaign
+from tests.compatibility.making import seeded_noise
 from tests.conftest import SPARK_OPTIONS
 from tests.effort import first
 
@@ -225,6 +226,12 @@ def crowd(tmp_path: Path) -> Path:
 
 
 def test_a_campaign_starts_from_an_earlier_one(crowd: Path) -> None:
+    # Of some draws the first look is so far above the start that it is believed.
+    with seeded_noise():
+        _start_from_an_earlier_one(crowd)
+
+
+def _start_from_an_earlier_one(crowd: Path) -> None:
     Campaign.load(crowd).release()
     releases = tuple(Release.from_text(text) for _, text in sorted(published(crowd.parent).items()))
     unstarted = plan_measures(load_spec(crowd)).runs[0][1]

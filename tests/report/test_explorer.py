@@ -143,6 +143,8 @@ def test_a_view_can_be_sent(reader: Reader, shop: Campaign) -> None:
     page.locator("#breakdown").get_by_role("button", name="P-1").click()
     page.get_by_role("button", name="Change").click()
     page.get_by_label("Search").fill("p-")
+    # The address follows in the browser's own time.
+    page.wait_for_url(lambda url: "search=" in url)
     assert page.url.partition("#")[2] == (
         "range=1-2&compare=3-3&sort=change&search=p-&open=%5B%22P-1%22%5D"
     )
