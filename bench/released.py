@@ -10,7 +10,7 @@ from typing import Any
 from adsbpc.campaign import start
 from adsbpc.campaign.books import BookFolder
 from adsbpc.campaign.release import release_of
-from adsbpc.contributions import EngineAccounts, taken_apart
+from adsbpc.contributions import EngineAccounts
 from adsbpc.engines import Engine, Relation
 from adsbpc.ledger import Ledger
 from adsbpc.mechanisms import BudgetByRows
@@ -74,9 +74,7 @@ def release_every_slot(
     for slot in range(1, SLOTS + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
         with folder.attempt(steps) as books, engine.scratch():
-            counted = mechanism.counted
-            rows = taken_apart(relation, counted)
-            accounts = EngineAccounts(engine, rows, SLOTS, counted, books)
+            accounts = EngineAccounts(engine, relation, SLOTS, mechanism.counted, books)
             if slot in _LOOKS:
                 accounts.needs(mechanism.measurement.costs(slot), edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())

@@ -19,7 +19,6 @@ from adsbpc.contributions import (
     Books,
     CellIndex,
     EngineAccounts,
-    taken_apart,
 )
 from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS
 from adsbpc.contributions.reference import ReferenceAccounts, Row
@@ -84,7 +83,7 @@ def run_on_engine(
     layout: Layout = LAYOUT,
 ) -> list[list[int]]:  # fmt: skip
     """A new object a slot, as in releases: all that lasts is in the files."""
-    asked = taken_apart(rows_table(engine, rows), layout)
+    asked = rows_table(engine, rows)
     found, earlier = [], tuple[Path, ...]()
     for slot, multiplier in enumerate(chosen, start=1):
         new = folder / str(slot)

@@ -166,7 +166,7 @@ MUTANTS = (
   FROM {rows} AS met GROUP BY slot, {cell}""", _PEOPLE,
     ),
     Mutant(
-        "newcomers under anybody's name", "contributions/engine_accounts.py",
+        "newcomers under anybody's name", "contributions/numbering_sql.py",
         "AS names ON names.user_id = named.newcomer", "AS names ON named.newcomer IS NOT NULL",
         _BOOKS,
     ),

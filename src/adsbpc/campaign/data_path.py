@@ -17,7 +17,6 @@ from adsbpc.contributions import (
     EngineAccounts,
     EngineContributions,
     contributions_sql,
-    taken_apart,
 )
 from adsbpc.contributions.long_accounts import LongEngineAccounts
 from adsbpc.contributions.long_books import LongBooks
@@ -123,7 +122,7 @@ def accounted(
     its layout, or of the same taken apart."""
     spec, engine = attributed.spec, attributed.events.engine
     with engine.scratch():
-        weights = taken_apart(_on_the_grid(attributed, measure), layout)
+        weights = _on_the_grid(attributed, measure)
         yield EngineAccounts(engine, weights, spec.campaign.slots, layout, books)
 
 
@@ -138,7 +137,7 @@ def long_accounted(
     """The same with the books of a long campaign."""
     engine = attributed.events.engine
     with engine.scratch():
-        weights = taken_apart(_on_the_grid(attributed, measure), layout)
+        weights = _on_the_grid(attributed, measure)
         yield LongEngineAccounts(engine, weights, layout, books, strategy)
 
 

@@ -8,7 +8,6 @@ question reads one slot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -47,21 +46,6 @@ def contributions_sql(measure: Measure, index_columns: Mapping[str, str], rows: 
     if measure.of_impressions:
         return _impressions_sql(cell, rows, is_click=measure.metric == "clicks")
     return _conversions_sql(cell, rows, measure.value_cap)
-
-
-def taken_apart(rows: Relation, layout: Layout) -> Relation:
-    """Contributions to the cells of a layout that is taken apart, from those to the finest cells:
-    each counts in the sums that it is part of, too."""
-    if not layout.apart:
-        return rows
-    firsts = accumulate((view.columns for view in layout.stood_for), initial=0)
-    return Relation.of(
-        "\nUNION ALL\n".join(
-            f"SELECT user_id, slot, {first} + whole_div(cell_index, {view.stride}) AS cell_index,"
-            f" weight FROM {rows} AS of_finest"
-            for first, view in zip(firsts, layout.stood_for, strict=False)
-        )
-    )
 
 
 def _conversions_sql(cell: str, credits: Relation, value_cap: float | None) -> str:

@@ -33,6 +33,7 @@ from adsbpc.contributions.interface import (
     check_slot,
     listed,
 )
+from adsbpc.contributions.numbering_sql import asked_sql, named_sql, new_names_sql
 from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
@@ -44,12 +45,12 @@ from adsbpc.privacy.filter import (
     Growth,
     Renewal,
     Terms,
-    largest_cell,
 )
 
 
 class EngineAccounts:
-    """The books of one slot, whose contributions are the rows of `relation` with its number."""
+    """The books of one slot, whose contributions are the rows of `relation` with its number, in the
+    finest cells of the layout."""
 
     def __init__(
         self,
@@ -266,52 +267,26 @@ FROM ({text.kept_cells()}) AS kept GROUP BY cell % {self._places}{counted}""",
         )
 
     def _give_numbers(self) -> None:
-        """This slot's cells by number. Users that were never seen get the next numbers; only for
-        them do rows keep the long name. Names are texts: compared with numbers, an engine might
-        take two of them for one."""
-        self._table(
-            "named",
-            f"""
-SELECT number, CASE WHEN number IS NULL THEN now.user_id END AS newcomer, cell_index, weight
-FROM (
-  SELECT CAST(user_id AS STRING) AS user_id, cell_index, weight
-  FROM {self._relation} WHERE slot = {self._slot} AND weight > 0
-) AS now
-LEFT JOIN {self._rows["names_before"]} AS names ON names.user_id = now.user_id""",
-        )
+        """This slot's cells by number."""
+        rows = self._rows
+        self._table("named", named_sql(self._relation, self._slot, rows["names_before"]))
         ((known, least, most),) = self._engine.rows(
             "places",
-            f"SELECT (SELECT count(*) FROM {self._rows['names_before']} AS names),"
-            f" min(cell_index), max(cell_index) FROM {self._rows['named']} AS named",
+            f"SELECT (SELECT count(*) FROM {rows['names_before']} AS names),"
+            f" min(cell_index), max(cell_index) FROM {rows['named']} AS named",
         )
-        if most is not None and not 0 <= least <= most < len(self.layout):
+        last = (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
+        if most is not None and not 0 <= least <= most <= last:
             raise ContributionError(
-                f"cell_index = {least if least < 0 else most}: the layout has cells 0 "
-                f"to {len(self.layout) - 1}"
+                f"cell_index = {least if least < 0 else most}: the layout has cells 0 to {last}"
             )
-        self._table(
-            "names_new",
-            f"""
-SELECT user_id, CAST({int(known)} + row_number() OVER (ORDER BY user_id) AS BIGINT) AS number
-FROM (
-  SELECT DISTINCT newcomer AS user_id FROM {self._rows["named"]} WHERE newcomer IS NOT NULL
-) AS newcomers""",
-        )
-        asked = f"""
-SELECT cell, CAST(least(sum(weight), {largest_cell(self.layout)}) AS BIGINT) AS asked
-FROM (
-  SELECT number * {self._places} + cell_index AS cell, weight
-  FROM {self._rows["named"]} AS named WHERE number IS NOT NULL
-  UNION ALL
-  SELECT names.number * {self._places} + cell_index AS cell, weight
-  FROM {self._rows["named"]} AS named
-  JOIN {self._rows["names_new"]} AS names ON names.user_id = named.newcomer
-) AS cells GROUP BY cell"""
+        self._table("names_new", new_names_sql(rows["named"], int(known)))
+        asked = asked_sql(self.layout, self._places, rows["named"], rows["names_new"])
         if self.layout.once:
             # Who was counted, the books say: the same on every retry, whatever comes late.
             asked = f"""
 SELECT now.cell, now.asked FROM ({asked}) AS now
-LEFT JOIN {self._rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
+LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
         self._table("asked", asked)
 
     def _everybody(self, active: str) -> str:
