@@ -21,6 +21,7 @@ from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 from adsbpc.storage import Place
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
@@ -192,12 +193,19 @@ class SparkEngine(Engine):
         return relation
 
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
-        schema = ", ".join(f"{key} BIGINT" for key in columns)
-        listed = list(zip(*columns.values(), strict=True))
-        return self._name(what, self._session.createDataFrame(listed, schema))
+        import pyarrow as pa
+
+        given = {key: pa.array(list(each), pa.int64()) for key, each in columns.items()}
+        return self._given(what, pa.table(given))
 
     def secret(self, what: str, text: str) -> Relation:
-        return self._name(what, self._session.createDataFrame([(text,)], "secret STRING"))
+        import pyarrow as pa
+
+        return self._given(what, pa.table({"secret": pa.array([text], pa.string())}))
+
+    def _given(self, what: str, rows: pa.Table) -> Relation:
+        # From Arrow they are part of the plan: no worker in Python reads them.
+        return self._name(what, self._session.createDataFrame(rows))
 
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
 
