@@ -25,6 +25,7 @@ from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids
 from adsbpc.service.ingest.intake import Intake
+from adsbpc.service.ingest.lateness import Lateness, Waiting
 from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
@@ -149,8 +150,7 @@ def open_backend(
             files,
             clock,
             settings.ingest.waiting_batches,
-            settings.scheduler.settle,
-            settings.scheduler.wait,
+            Lateness(book.open_specs, Waiting(settings.scheduler.settle, settings.scheduler.wait)),
         ),
         counts=Counts(store, clock),
         campaigns=book,

@@ -341,6 +341,7 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "released": released,
         "is_over": released >= course.slots,
         "steering": steering_of(principal, course),
+        "may_continue": released >= course.slots and allows(principal, Action.CREATE_CAMPAIGN),
         "signs": backend.signer is not None,
         "may_assign": registered.spec.lift is not None
         and allows(principal, Action.ASSIGN_ARMS, registered.advertiser),
