@@ -106,7 +106,7 @@ def campaign_of(
     ],
 )
 def test_late_touches_of_files(tmp_path: Path, events: dict[str, str], matched: list[int]) -> None:
-    campaign = campaign_of(tmp_path, START, **events)
+    campaign = campaign_of(tmp_path, START, None, **events)
     assert [campaign.rehearse(slot).matched for slot in (1, 2, 3)] == matched
 
 
