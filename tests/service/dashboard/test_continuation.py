@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.report.outline import Outline
 from tests.service.dashboard.stage import Stage
 from tests.service.dashboard.test_new_campaign import WANTED, values_in
@@ -31,7 +29,7 @@ def test_a_campaign_that_is_over_is_continued(steered: Stage) -> None:
     spent = float(book.ledger.spent("terms")) / 1e12
     assert 0 < spent < 1
     assert (values["name"], values["start"], values["slots"]) == ("term-2", "2026-03-02", "4")
-    assert float(str(values["rho"])) == pytest.approx(1 - spent, abs=1e-12)
+    assert 0.999 * (1 - spent) <= float(str(values["rho"])) <= 1 - spent
     assert values["control_share"] == "0.1"
     assert f'<option value="{campaign}" selected>term-1 (Ad-1)</option>' in page.text
     sent = {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 from adsbpc.errors import ReleaseError
 from adsbpc.model import PICO_RHO
 from adsbpc.model.slots import starts_around, to_moment
+from adsbpc.report.numbers import rounded_down
 from adsbpc.service.backend import Backend
 from adsbpc.service.dashboard import campaign_form
 from adsbpc.service.releases.campaigns import Registered
@@ -49,7 +51,8 @@ def continued(backend: Backend, registered: Registered) -> dict[str, str]:
     own, limit = int(registered.campaign.promise.guarantee.rho * PICO_RHO), course.stage.scope_limit
     room = limit - backend.campaigns.ledger.reserved(registered.scope)
     # Without any, it is refused when it is created, and why is told there.
-    return {**found, "scope_rho": _rho(limit), "rho": _rho(min(own, room) if room > 0 else own)}
+    proposed = rounded_down(Fraction(room, PICO_RHO), 4) if 0 < room < own else _rho(own)
+    return {**found, "scope_rho": _rho(limit), "rho": proposed}
 
 
 def _is_over(course: Course) -> bool:
@@ -80,5 +83,5 @@ def _next_name(name: str) -> str:
 
 
 def _rho(pico_rho: int) -> str:
-    """Exactly: rounded up, it would have no room."""
+    """As somebody wrote it."""
     return f"{Decimal(pico_rho).scaleb(-12).normalize():f}"
