@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -79,9 +80,16 @@ def test_campaigns_are_searched_sorted_and_added_up(stage: Stage, operator: Visi
     assert everything == sorted(everything, key=str.casefold)
     assert len(everything) == 4
     assert set(names("sort=whatever")) == set(everything)
-    assert "All 2 scopes together: rho =" in operator.look("/campaigns").words
+    assert "all 2 scopes together" in operator.look("/campaigns").words
     own = stage.visitor("advertiser", "Ad-1").look("/campaigns").words
     assert "scopes together" not in own
+    spending = stage.server.client("advertiser", "Ad-1").spending()
+    assert (spending["scopes"], spending["limit"]) == (1, 3)
+    assert 0 < spending["spent"] == pytest.approx(3 - spending["left"])
+    # Of nobody else's scope, and rounded to the safe side.
+    assert f"Scopes 1 Budget spent (rho) {ceil(spending['spent'] * 1e6) / 1e6:.10g} of 3" in own
+    assert stage.server.client("operator").spending()["limit"] == 6
+    assert "Budget left" not in stage.visitor("advertiser", "nobody").look("/campaigns").words
 
 
 def test_the_audit_log_is_filtered(operator: Visitor, stage: Stage) -> None:
