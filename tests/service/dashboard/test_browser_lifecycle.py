@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.effort import EVERYTHING
 from tests.report.browsing import ARTEFACTS, launched
-from tests.service.dashboard.stage import Stage
+from tests.service.dashboard.stage import START, Stage
 from tests.service.dashboard.test_browser_pages import LOOKS
 from tests.service.dashboard.watched import Watched, watched
 from tests.service.running import content
@@ -86,3 +87,28 @@ def test_a_campaign_is_steered_from_its_first_day_to_one_that_continues(
         expect(page.get_by_role("link", name="spring", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="spring-2", exact=True)).to_have_count(0)
         seen.assert_well_behaved()
+
+
+def test_a_publisher_is_told_what_came_late_and_what_is_spelt_wrong(
+    browser: Browser, steered: Stage
+) -> None:
+    """One row may still be credited, one came too late for that, and one is nobody's."""
+    wanted = content(publishers=PUBLISHERS) | {
+        "events": {"settle": "1h", "wait": "1d"},
+        "privacy": {"rho": 1.0, "mechanism": "personal-budget"},
+        "measure": [{"name": each, "metric": each} for each in ("conversions", "impressions")],
+    }
+    steered.server.client("operator").create_campaign(wanted)
+    steered.clock.moment = START + timedelta(days=2, hours=2)
+    row = {"user_id": "u", "advertiser_id": "Ad-1", "kind": "view"}
+    happened = [START + timedelta(hours=hours) for hours in (30, 1)]
+    rows = [{**row, "timestamp": each} for each in happened]
+    rows.append({**row, "advertiser_id": "Ad-l", "timestamp": steered.clock.moment})
+    answer = steered.server.client("publisher", "search").push_impressions(rows, "late")
+    assert (answer["after_count"], answer["after_release"]) == (1, 1)
+    visitor = steered.visitor("publisher", "search")
+    with watched(browser, steered.server.url, visitor=visitor) as seen:
+        seen.open("/deliveries")
+        expect(seen.page.get_by_text("Did you mean")).to_be_visible()
+        expect(seen.page.get_by_text("too late for impressions, clicks and reach")).to_be_visible()
+        shoot(seen, "deliveries-late")
