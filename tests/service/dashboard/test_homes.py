@@ -92,6 +92,12 @@ def test_campaigns_are_searched_sorted_and_added_up(stage: Stage, operator: Visi
     assert "Budget left" not in stage.visitor("advertiser", "nobody").look("/campaigns").words
 
 
+def test_what_commands_did_is_among_who_did_what(operator: Visitor, stage: Stage) -> None:
+    stage.server.backend.audit.note_command("close campaign", "some-campaign")
+    words = operator.look("/operations?who=command+line").words
+    assert "command line close campaign some-campaign allowed" in words
+
+
 def test_the_audit_log_is_filtered(operator: Visitor, stage: Stage) -> None:
     assert stage.visitor("publisher", "search").get("/operations").status_code == 403
     words = operator.look("/operations?who=publisher+search&what=operate&decision=refused").words

@@ -96,7 +96,10 @@ def missed_by(spec: CampaignSpec, moment_us: int) -> Missed:
     settled = spec.grid.last_ended(moment_us - events.held_back)
     if not settled:
         return _NOTHING
-    released_us = min(edges[settled], moment_us - events.held_back - events.wait)
+    released_us = edges[settled]
+    if settled < spec.grid.count:
+        # After the last slot there is none in which a conversion that waits could count.
+        released_us = min(released_us, moment_us - events.held_back - events.wait)
     reached_us = edges[0] - spec.attribution.longest_lookback
     return Missed(
         (reached_us, released_us) if released_us > edges[0] else _NOTHING.released,
