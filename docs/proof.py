@@ -59,7 +59,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "what the service shows, to whom, and when": (
         "service/releases/publication.py", "service/ingest/event_ids.py",
         "service/ingest/batches.py", "service/ingest/intake.py", "service/ingest/event_files.py",
-        "service/ingest/deliveries.py", "service/ingest/removal.py",
+        "service/ingest/lateness.py", "service/ingest/deliveries.py", "service/ingest/removal.py",
         "service/releases/retention.py", "service/releases/lifecycle.py",
         "service/auth/permissions.py", "service/auth/access.py", "service/http/monitoring.py",
         "service/releases/statement_api.py", "telemetry.py",

@@ -11,6 +11,7 @@ import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign.promise import promise_of
+from adsbpc.cli.release import note_events
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from tests.campaign.files import write_campaign
 
@@ -58,9 +59,11 @@ def test_keys_that_make_no_sense(tmp_path: Path, line: str, told: str) -> None:
         Campaign.load(with_events(write_campaign(tmp_path), line))
 
 
-def campaign_of(directory: Path, start: datetime, **events: Any) -> Campaign:
+def campaign_of(
+    directory: Path, start: datetime, again: timedelta | None = None, **events: Any
+) -> Campaign:
     """Two clicks of two people; one is pushed twelve hours after the end of the day, and one so
-    late that nobody waits for it."""
+    late that nobody waits for it. Its owner may convert `again` so long after the first time."""
     noon = start + 12 * HOUR
     users, arrived = ["ann", "bob"], [start + DAY + 12 * HOUR, start + 9 * DAY]
     impressions = pa.table(
@@ -73,11 +76,12 @@ def campaign_of(directory: Path, start: datetime, **events: Any) -> Campaign:
             "arrived_at": pa.array(arrived, MOMENT),
         }
     )
+    converted = [("ann", noon), ("bob", noon)] + ([] if again is None else [("bob", noon + again)])
     conversions = pa.table(
         {
-            "user_id": users,
-            "advertiser_id": ["Ad-1"] * 2,
-            "timestamp": pa.array([noon] * 2, MOMENT),
+            "user_id": [user for user, _ in converted],
+            "advertiser_id": ["Ad-1"] * len(converted),
+            "timestamp": pa.array([moment for _, moment in converted], MOMENT),
         }
     )
     content = {
@@ -102,13 +106,26 @@ def campaign_of(directory: Path, start: datetime, **events: Any) -> Campaign:
     ],
 )
 def test_late_touches_of_files(tmp_path: Path, events: dict[str, str], matched: list[int]) -> None:
-    campaign = campaign_of(tmp_path, START, **events)
+    campaign = campaign_of(tmp_path, START, None, **events)
     assert [campaign.rehearse(slot).matched for slot in (1, 2, 3)] == matched
 
 
 def test_the_operator_is_told_of_what_came_too_late(tmp_path: Path) -> None:
     campaign = campaign_of(tmp_path, START, settle="6h", wait="3d")
     assert [campaign.rehearse(slot).sources["impressions"].late for slot in (1, 3, 9)] == [0, 0, 1]
+
+
+def test_a_release_tells_of_late_touches_of_people_who_convert(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bob converts again when the click that came too late for his first purchase is there."""
+    campaign = campaign_of(tmp_path, START, again=9 * DAY, settle="6h", wait="3d")
+    done = list(campaign.releasing(through="2026-03-10"))
+    assert [one.late for one in done] == [0] * 9 + [1]
+    note_events(done)
+    assert "1 impression in one slot of people who convert arrived after" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_a_slot_is_over_when_it_was_held_back(tmp_path: Path) -> None:

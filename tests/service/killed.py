@@ -19,7 +19,7 @@ from adsbpc.service.clock import SystemClock
 from adsbpc.service.ingest.compaction import Sizes, compact
 from adsbpc.service.ingest.intake import Intake
 from adsbpc.service.store import open_store
-from tests.service.pushed import batch, files_in, numbered
+from tests.service.pushed import PATIENT, batch, files_in, numbered
 
 ROWS = 5
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -65,7 +65,7 @@ def push_for_ever(began: object, location: str, folder: Path, life: int) -> None
     Every fourth one is sent again."""
     store = open_store(location, folder)
     clock = SystemClock()
-    intake = Intake(store, files_in(store, folder, clock), clock, 64, 0, 2**40)
+    intake = Intake(store, files_in(store, folder, clock), clock, 64, PATIENT)
     intake.start()
     begun, answered = (
         os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

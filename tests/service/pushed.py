@@ -20,12 +20,15 @@ from adsbpc.service.http.problems import Problem
 from adsbpc.service.ingest.bodies import NDJSON, check_body
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.intake import Answer, Batch, Intake
+from adsbpc.service.ingest.lateness import Lateness, Waiting
 from adsbpc.service.ingest.rows import Checked, Source
 from adsbpc.service.settings import IngestSection
 from tests.service.clocks import SetClock
 
 Opener = Callable[..., Intake]
 
+# Of a server without campaigns, to whom nothing is late.
+PATIENT = Lateness(tuple, Waiting(0, 2**40))
 # Rows of tests happen before the clocks of tests start.
 BEFORE = "2026-03-01T11:00:00Z"
 SUBJECTS = {"impressions": "P-1", "conversions": "Ad-1"}

@@ -53,14 +53,15 @@ Attributing = Callable[[CampaignSpec, Engine, int, Fit | None], Attributed]
 class Released:
     """`text` is the release byte for byte; `replayed` if an earlier run made it.
 
-    `conversions` read and rows `quarantined` by (source, reason) are for the operator's log and
-    must not be published; they are None and empty if no events were read.
+    `conversions` read, rows `quarantined` by (source, reason) and touches that came `late` are for
+    the operator's log and must not be published; they are None, empty and 0 if no events were read.
     """
 
     text: str
     replayed: bool
     conversions: int | None = None
     quarantined: dict[tuple[str, str], int] = field(default_factory=dict)
+    late: int = 0
 
     @property
     def release(self) -> Release:
@@ -225,7 +226,7 @@ def release_slot(
             seen = overview_of(attributed, slot)
             shown(seen)
             check_start(spec, seen)
-        read, bad = events.conversion_count(), events.quarantined()
+        read, bad, late = events.conversion_count(), events.quarantined(), events.late_count()
 
         # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.
         rows = SlotRows(running, lambda: attributed)
@@ -239,7 +240,7 @@ def release_slot(
     if slot == 1:
         for measure in rows.kept:
             BookFolder(spec, measure).remember()
-    return Released(text, not ours, read, bad)
+    return Released(text, not ours, read, bad, late)
 
 
 class SlotRows:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from adsbpc.cli.console import results
 from adsbpc.errors import SpecError
+from adsbpc.service.auth.permissions import Action
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.settings import load_settings
@@ -30,9 +31,10 @@ def _opened(config: Path | None) -> Iterator[Backend]:
         backend.presence.close()
 
 
-def _found(backend: Backend, campaign_id: str) -> Registered:
+def _found(backend: Backend, campaign_id: str, action: Action) -> Registered:
     registered = backend.campaigns.get(campaign_id)
     if registered is None:
+        backend.audit.note_command(action, campaign_id, "no such campaign")
         raise SpecError(f"{campaign_id}: no such campaign. See adsbpc campaigns list")
     return registered
 
@@ -69,7 +71,8 @@ def run_list(config: Path | None, as_json: bool) -> None:
 
 def run_withdraw(campaign_id: str, config: Path | None, as_json: bool) -> None:
     with _opened(config) as backend:
-        registered = _found(backend, campaign_id)
+        registered = _found(backend, campaign_id, Action.WITHDRAW)
+        backend.audit.note_command(Action.WITHDRAW, campaign_id)
         backend.lifecycle.withdraw(registered)
     told = f"Withdrew campaign {registered.name!r}: its room in scope {registered.scope!r} is free."
     print(json.dumps({"id": campaign_id, "state": "withdrawn"}) if as_json else told)
@@ -77,13 +80,17 @@ def run_withdraw(campaign_id: str, config: Path | None, as_json: bool) -> None:
 
 def run_pause(campaign_id: str, config: Path | None, as_json: bool) -> None:
     with _opened(config) as backend:
-        backend.lifecycle.pause(_found(backend, campaign_id))
+        registered = _found(backend, campaign_id, Action.PAUSE)
+        backend.audit.note_command(Action.PAUSE, campaign_id)
+        backend.lifecycle.pause(registered)
     _tell(campaign_id, "paused", "Paused: nothing is released until it is resumed.", as_json)
 
 
 def run_resume(campaign_id: str, config: Path | None, as_json: bool) -> None:
     with _opened(config) as backend:
-        backend.lifecycle.resume(_found(backend, campaign_id))
+        registered = _found(backend, campaign_id, Action.PAUSE)
+        backend.audit.note_command(Action.PAUSE, campaign_id)
+        backend.lifecycle.resume(registered)
     _tell(campaign_id, "open", "Resumed: what ended meanwhile is released first.", as_json)
 
 
@@ -93,13 +100,14 @@ def _tell(campaign_id: str, state: str, sentence: str, as_json: bool) -> None:
 
 def run_close(campaign_id: str, yes: bool, config: Path | None, as_json: bool) -> None:
     with _opened(config) as backend:
-        registered = _found(backend, campaign_id)
+        registered = _found(backend, campaign_id, Action.CLOSE)
         if not yes:
             typer.confirm(
                 f"Nothing more will ever be released of campaign {registered.name!r}. Close it?",
                 abort=True,
                 err=True,
             )
+        backend.audit.note_command(Action.CLOSE, campaign_id)
         returned = backend.lifecycle.close(registered)
     exact = f"{Decimal(returned.numerator) / returned.denominator:f}"
     told = f"Closed campaign {registered.name!r}: rho = {exact} went back to its scope."

@@ -43,6 +43,8 @@ def _of_the_service(user: str, config: Path | None) -> tuple[int, list[str], lis
 
     backend = open_backend(load_settings(config))
     try:
+        # Not whom: the log is kept for longer than they are.
+        backend.audit.note_command("forget somebody")
         found = backend.retention.forget(user)
     finally:
         backend.store.close()

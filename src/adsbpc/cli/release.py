@@ -157,6 +157,15 @@ def note_events(done: list[Released], whose: str = "", left_out: str | None = No
             if kind[1] != left_out:
                 most[kind] = max(count, most.get(kind, 0))
     note_quarantine(most, "in one slot" if len(read) > 1 else "", whose)
+    late = max(one.late for one in read)
+    if late:
+        where = " in one slot" if len(read) > 1 else ""
+        notes().print(
+            f"{whose}{counted(late, 'impression')}{where} of people who convert arrived after "
+            "[events] settle and wait: conversions may have been released without them. Deliver "
+            "them sooner, or let the next campaign wait longer",
+            style="yellow",
+        )
     if not any(one.conversions for one in done):
         notes().print(
             f"{whose}WARNING: no conversion was read. The slots are released and charged all the "

@@ -183,6 +183,10 @@ class Client:
     def campaigns(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/campaigns")["campaigns"])
 
+    def spending(self) -> dict[str, float]:
+        """Budgets of all scopes that this key may read, together: `limit`, `spent`, `left`."""
+        return dict(self._get("/v1/campaigns")["spending"])
+
     def campaign(self, campaign: str) -> dict[str, Any]:
         return self._get(f"/v1/campaigns/{campaign}")
 

@@ -128,6 +128,18 @@ class EventTables:
         )
         return int(count)
 
+    def late_count(self) -> int:
+        """Touches of the people who were read that arrived when conversions right after them had
+        waited in vain: for the operator, never for a report."""
+        if self.late_after_us is None:
+            return 0
+        ((count,),) = self.engine.rows(
+            "count late rows",
+            f"SELECT count(*) FROM {self.impressions} AS touches"
+            f" WHERE arrived_us - time_us > {self.late_after_us}",
+        )
+        return int(count)
+
     def source_counts(self) -> dict[str, SourceCounts]:
         """What was found in each source: one more look at impressions. For the operator, never for
         a report."""

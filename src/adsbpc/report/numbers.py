@@ -25,13 +25,17 @@ def rounded_down(value: float | Fraction, digits: int = 6) -> str:
 
 
 def budget_texts(budget: Budget) -> tuple[str, str, str]:
-    """What is spent (rounded up), the limit and what is left (rounded down), to six decimals.
+    """What is spent (rounded up), the limit and what is left (rounded down), to six decimals. A
+    limit is as somebody wrote it; that of a campaign that was closed is what it has spent.
 
     >>> budget_texts(Budget(10**12, 10**12 - 44))
     ('1', '1', '0')
+    >>> budget_texts(Budget(651969956393, 651969956393))
+    ('0.65197', '0.65197', '0')
     """
-    spent, left = ceil(budget.spent * 10**6), floor(budget.left * 10**6)
-    return f"{spent / 10**6:.10g}", f"{float(budget.limit):.12g}", f"{left / 10**6:.10g}"
+    spent = f"{ceil(budget.spent * 10**6) / 10**6:.10g}"
+    limit = f"{float(budget.limit):.12g}" if budget.left else spent
+    return spent, limit, f"{floor(budget.left * 10**6) / 10**6:.10g}"
 
 
 def decimals_of(metric: MetricName, standard_error: float) -> int:

@@ -16,7 +16,7 @@ from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.data_folder import Disk, disk_of, enter
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
-from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
+from adsbpc.service.http.shared_notes import Sharing
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
 from adsbpc.service.ingest.bodies import NDJSON, check_body
@@ -25,6 +25,7 @@ from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids
 from adsbpc.service.ingest.intake import Intake
+from adsbpc.service.ingest.lateness import Lateness, Waiting
 from adsbpc.service.ingest.rows import SCHEMAS
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.campaigns import CampaignBook
@@ -109,12 +110,12 @@ class Backend:
 
 
 def open_backend(
-    settings: Settings, clock: Clock | None = None, numbers: SharedNumbers | None = None
+    settings: Settings, clock: Clock | None = None, sharing: Sharing | None = None
 ) -> Backend:
     """Open the store and the folders; nothing runs yet. The clock is that of events and slots:
-    keys and sessions end by the system's, whatever a demonstration does. `numbers` are those of
+    keys and sessions end by the system's, whatever a demonstration does. `sharing` is between
     several processes of one server."""
-    real = SystemClock()
+    real, sharing = SystemClock(), sharing or Sharing.among(1)
     clock = clock or real
     signer = signer_of(settings)
     presence = enter(settings.data)
@@ -130,6 +131,9 @@ def open_backend(
     def tell_refusals(sentence: str) -> None:
         audit.note(None, "authenticate", "", "refused", sentence, "", "")
 
+    def tell_requests(sentence: str) -> None:
+        log("requests", left_out=sentence)
+
     return Backend(
         settings=settings,
         clock=clock,
@@ -139,9 +143,9 @@ def open_backend(
         keys=keys,
         sessions=Sessions(store, keys, real, settings.service.session),
         audit=audit,
-        refused_strangers=Strangers(real, tell_refusals),
-        strangers=Strangers(real, lambda sentence: log("requests", left_out=sentence)),
-        throttle=Throttle(real),
+        refused_strangers=Strangers(real, tell_refusals, sharing.notes("refusals")),
+        strangers=Strangers(real, tell_requests, sharing.notes("requests")),
+        throttle=Throttle(real, notes=sharing.notes("failures")),
         files=files,
         body_room=BodyRoom(settings.ingest),
         intake=Intake(
@@ -149,8 +153,7 @@ def open_backend(
             files,
             clock,
             settings.ingest.waiting_batches,
-            settings.scheduler.settle,
-            settings.scheduler.wait,
+            Lateness(book.open_specs, Waiting(settings.scheduler.settle, settings.scheduler.wait)),
         ),
         counts=Counts(store, clock),
         campaigns=book,
@@ -159,6 +162,6 @@ def open_backend(
         lifecycle=Lifecycle(store, book, clock),
         retention=Retention(store, book, files, clock, settings.retention.events),
         watch=Watch(publication),
-        metrics=Metrics(numbers or SharedNumbers(shared_memory(1), 0)),
+        metrics=Metrics(sharing.numbers()),
         signer=signer,
     )

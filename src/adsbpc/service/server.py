@@ -21,7 +21,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -30,7 +29,7 @@ from adsbpc.errors import ServiceError
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.http.app import create_app
 from adsbpc.service.http.limits import Wire
-from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
+from adsbpc.service.http.shared_notes import Sharing
 from adsbpc.service.logs import log, to_stderr
 from adsbpc.service.settings import Settings
 
@@ -150,8 +149,9 @@ _BUSY_SECONDS = 0.01
 def run_workers(settings: Settings, opened: socket.socket, stopping: threading.Event) -> None:
     """Until told to stop; then each finishes what it has begun."""
     # Who is next stands first.
-    memory = shared_memory(settings.service.workers)
-    workers = deque(_Worker(settings, memory, place) for place in range(settings.service.workers))
+    sharing = Sharing.among(settings.service.workers)
+    places = range(settings.service.workers)
+    workers = deque(_Worker(settings, sharing.at(place)) for place in places)
     while not stopping.is_set() and not all(worker.is_settled() for worker in workers):
         time.sleep(_BUSY_SECONDS)
     looked = time.monotonic()
@@ -166,7 +166,7 @@ def run_workers(settings: Settings, opened: socket.socket, stopping: threading.E
             for turn, worker in enumerate(workers):
                 if not worker.is_alive():
                     log("worker ended", code=worker.process.exitcode)
-                    workers[turn] = _Worker(settings, memory, worker.place)
+                    workers[turn] = _Worker(settings, worker.sharing)
     opened.close()
     for worker in workers:
         worker.stop()
@@ -191,17 +191,17 @@ def _hand_on(opened: socket.socket, workers: deque[_Worker]) -> None:
 
 
 class _Worker:
-    """A server process, and the way on which it gets its connections. In its place of `memory` it
-    counts what all of them tell."""
+    """A server process, the way on which it gets its connections, and what it shares with the
+    others."""
 
-    def __init__(self, settings: Settings, memory: Any, place: int) -> None:
-        self.place = place
+    def __init__(self, settings: Settings, sharing: Sharing) -> None:
+        self.sharing = sharing
         self._way, theirs = socket.socketpair()
         self._way.setblocking(False)
         self._is_up = False
         with theirs:
             self.process = multiprocessing.get_context("spawn").Process(
-                target=_work, args=(settings, theirs, memory, place)
+                target=_work, args=(settings, theirs, sharing)
             )
             self.process.start()
 
@@ -233,10 +233,10 @@ class _Worker:
             os.kill(self.process.pid, signal.SIGTERM)
 
 
-def _work(settings: Settings, way: socket.socket, memory: Any, place: int) -> None:
+def _work(settings: Settings, way: socket.socket, sharing: Sharing) -> None:
     to_stderr()
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    backend = open_backend(settings, numbers=SharedNumbers(memory, place))
+    backend = open_backend(settings, sharing=sharing)
     Server(backend, way).run(sockets=[])
 
 

@@ -94,11 +94,6 @@ class SchedulerSection(Section):
             )
         return publish_after
 
-    @property
-    def late_after(self) -> int:
-        """How much later than it happens an impression may arrive without missing a release."""
-        return self.settle + self.wait
-
 
 class RetentionSection(Section):
     """How long events are kept, and books of campaigns that are over; for ever if left out. What a

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.service.dashboard.stage import Stage, Visitor, staged
+from tests.service.clocks import SetClock
+from tests.service.dashboard.stage import START, Stage, Visitor, staged
+from tests.service.running import running, settings_in
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +31,14 @@ def advertiser(stage: Stage) -> Visitor:
 @pytest.fixture
 def nobody(stage: Stage) -> Visitor:
     return stage.visitor()
+
+
+@pytest.fixture
+def steered(tmp_path: Path) -> Iterator[Stage]:
+    """One of its own, on which campaigns may be changed."""
+    clock = SetClock(START)
+    with running(settings_in(tmp_path), clock) as server:
+        stage = Stage(server, clock)
+        yield stage
+        for http in stage.visitors:
+            http.close()

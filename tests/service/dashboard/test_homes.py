@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -52,9 +52,10 @@ def test_misspelt_advertisers_and_late_rows_are_told(tmp_path: Path) -> None:
         answer = publisher.push_impressions(
             [late | {"advertiser_id": name} for name in ("Shoes-1", "Shoes_1", "Boots-l")], "one"
         )
-        assert (answer["accepted"], answer["after_release"]) == (3, 3)
+        # The campaign that names this publisher has released nothing yet.
+        assert (answer["accepted"], answer["after_release"]) == (3, 2)
         found = publisher.deliveries()
-        assert found["rows"]["after_release"] == 3
+        assert found["rows"]["after_release"] == 2
         assert found["last_event"] == START.isoformat().replace("+00:00", "Z")
         hints = {each["advertiser"]: each["hint"] for each in found["unknown_advertisers"]}
         # Of an advertiser who does not count this publisher nothing is told.
@@ -79,9 +80,22 @@ def test_campaigns_are_searched_sorted_and_added_up(stage: Stage, operator: Visi
     assert everything == sorted(everything, key=str.casefold)
     assert len(everything) == 4
     assert set(names("sort=whatever")) == set(everything)
-    assert "All 2 scopes together: rho =" in operator.look("/campaigns").words
+    assert "all 2 scopes together" in operator.look("/campaigns").words
     own = stage.visitor("advertiser", "Ad-1").look("/campaigns").words
     assert "scopes together" not in own
+    spending = stage.server.client("advertiser", "Ad-1").spending()
+    assert (spending["scopes"], spending["limit"]) == (1, 3)
+    assert 0 < spending["spent"] == pytest.approx(3 - spending["left"])
+    # Of nobody else's scope, and rounded to the safe side.
+    assert f"Scopes 1 Budget spent (rho) {ceil(spending['spent'] * 1e6) / 1e6:.10g} of 3" in own
+    assert stage.server.client("operator").spending()["limit"] == 6
+    assert "Budget left" not in stage.visitor("advertiser", "nobody").look("/campaigns").words
+
+
+def test_what_commands_did_is_among_who_did_what(operator: Visitor, stage: Stage) -> None:
+    stage.server.backend.audit.note_command("close campaign", "some-campaign")
+    words = operator.look("/operations?who=command+line").words
+    assert "command line close campaign some-campaign allowed" in words
 
 
 def test_the_audit_log_is_filtered(operator: Visitor, stage: Stage) -> None:
@@ -107,16 +121,6 @@ def test_which_lines_are_wanted(asked: AuditFilter, wanted: bool) -> None:
     line = {"role": "publisher", "subject": "search", "key_id": "k", "address": "::1",
             "action": "push impressions", "target": "", "decision": "allowed"}  # fmt: skip
     assert asked.wants(line) is wanted
-
-
-@pytest.fixture
-def steered(tmp_path: Path) -> Iterator[Stage]:
-    clock = SetClock(START)
-    with running(settings_in(tmp_path), clock) as server:
-        stage = Stage(server, clock)
-        yield stage
-        for http in stage.visitors:
-            http.close()
 
 
 def test_the_operator_pauses_closes_and_withdraws_on_the_page(steered: Stage) -> None:

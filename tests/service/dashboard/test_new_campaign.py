@@ -30,7 +30,7 @@ WANTED = {
 }
 
 
-def _values(outline: Outline) -> dict[str, str | None]:
+def values_in(outline: Outline) -> dict[str, str | None]:
     """What the form has in its inputs."""
     return {
         str(attrs["name"]): attrs.get("value")
@@ -41,7 +41,7 @@ def _values(outline: Outline) -> dict[str, str | None]:
 
 def test_the_first_look_has_a_plan(operator: Visitor) -> None:
     outline = operator.look("/campaigns/new")
-    values = _values(outline)
+    values = values_in(outline)
     assert values["slots"] == "31"
     assert values["start"] == "2026-03-03"
     assert re.search(r"one publisher ± [\d.]+ all together ± [\d,.]+ epsilon 7.77", outline.words)
@@ -200,7 +200,7 @@ def test_what_is_wrong_with_a_measure_stands_beside_it(
     assert told.lower() in outline.words.lower()
     wrong = {attrs["id"] for _, attrs in outline.tags if attrs.get("aria-invalid") == "true"}
     assert wrong == {field}
-    values = _values(outline)
+    values = values_in(outline)
     typed = {key: value for key, value in sent.items() if key in values}
     assert {key: values[key] for key in typed} == typed
 
@@ -250,7 +250,7 @@ def test_what_is_wrong_stands_beside_its_field(
         assert [attrs["id"] for attrs in wrong] == [field]
         assert f"{field}-wrong" in str(wrong[0]["aria-describedby"]).split()
     # Nothing that was typed is lost.
-    values = _values(outline)
+    values = values_in(outline)
     typed = {key: value for key, value in sent.items() if key in values}
     assert {key: values[key] for key in typed} == typed
 
@@ -305,3 +305,19 @@ def test_problems_are_told_apart() -> None:
         Wrong("", "it changed"),
         Wrong("", "rho: was 1"),
     ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"metric_1": "value", "value_cap_1": "50", "volume_1": "180000"},
+        {"mechanism": "adsbpc", "model": "markov", "slot": "1w", "start": "2026-03-02"},
+        SEVERAL,
+    ],
+    ids=["plain", "value", "weeks of a fitted model", "several measures and a trial"],
+)
+def test_what_a_campaign_said_is_what_the_form_says(changes: dict[str, str]) -> None:
+    content = fields.content_of({**WANTED, "scope_rho": "2", **changes})
+    again = {**fields.defaults(TODAY), **fields.values_of(content)}
+    assert fields.content_of(again) == content

@@ -12,7 +12,7 @@ from adsbpc.service.clock import Clock
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.intake import Intake
 from tests.service.clocks import SetClock
-from tests.service.pushed import Opener, files_in
+from tests.service.pushed import PATIENT, Opener, files_in
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def opened(store: Database, files: EventFiles, clock: SetClock) -> Iterator[Open
     intakes = []
 
     def open_one(clock: Clock = clock, waiting: int = 64, *, start: bool = True) -> Intake:
-        intakes.append(Intake(store, files, clock, waiting, 0, 2**40))
+        intakes.append(Intake(store, files, clock, waiting, PATIENT))
         if start:
             intakes[-1].start()
         return intakes[-1]

@@ -33,6 +33,7 @@ from tests.service.clocks import SetClock
 from tests.service.pushed import (
     CONVERSION,
     IMPRESSION,
+    PATIENT,
     Opener,
     add_one,
     batch,
@@ -175,7 +176,7 @@ class World:
         self.clock = SetClock()
         self.store = open_store("service.sqlite", folder)
         files = files_in(self.store, folder, self.clock)
-        self.servers = [Intake(self.store, files, self.clock, 64, 0, 2**40) for _ in range(servers)]
+        self.servers = [Intake(self.store, files, self.clock, 64, PATIENT) for _ in range(servers)]
 
     def store_together(self, server: int, batches: list[Batch]) -> list[Answer]:
         settled = self.servers[server]._stored({one.id: one for one in batches})

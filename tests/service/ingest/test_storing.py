@@ -27,6 +27,7 @@ from tests.service.pushed import (
     BEFORE,
     CONVERSION,
     IMPRESSION,
+    PATIENT,
     Opener,
     add,
     add_one,
@@ -62,6 +63,7 @@ def test_a_batch_is_stored_and_answered(
             {"row": 3, "verdict": "quarantined", "reason": "unknown field: usr"},
         ],
         "after_release": 0,
+        "after_count": 0,
         "last_event": moment(BEFORE),
         "advertisers": {"Ad-1": 3},
         "repeated": False,
@@ -216,7 +218,7 @@ def test_any_batches_are_stored_as_a_plain_loop_would(
     clock = SetClock()
     store = open_store("service.sqlite", folder)
     files = files_in(store, folder, clock)
-    intake = Intake(store, files, clock, 64, 0, 2**40)
+    intake = Intake(store, files, clock, 64, PATIENT)
     keys: dict[batches.BatchId, tuple[str, Answer]] = {}
     seen: set[tuple[str, str, str, str]] = set()
     expected: Counter[tuple[str, str, str | None]] = Counter()

@@ -127,3 +127,66 @@ def test_compaction_takes_files_that_do_not_say_when_rows_arrived(tmp_path: Path
         arrived = pq.read_table(file)["arrived_at"]
         assert arrived.type == pa.timestamp("us", "UTC")
         assert sorted(each is None for each in arrived.to_pylist()) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("events", "after_release"),
+    [({"settle": "1h", "wait": "0d"}, 1), ({"settle": "5d", "wait": "0d"}, 0)],
+    ids=["shorter than the server's", "longer than the server's"],
+)
+def test_late_is_what_missed_a_campaign_and_not_what_the_settings_would_have(
+    tmp_path: Path, events: dict[str, str], after_release: int
+) -> None:
+    """The settings would wait a day. A campaign says how long it waits; who is not named by it is
+    told nothing of it, and one that was closed is no longer asked."""
+    clock = SetClock(NOON)
+    scheduler = {"enabled": False, "every": "1s", "settle": "12h", "wait": "12h"}
+    with running(settings_in(tmp_path, scheduler=scheduler), clock) as server:
+        operator = server.client("operator")
+        campaign = operator.create_campaign({**content(), "events": events})["id"]
+        publisher = server.client("publisher", "P-1")
+
+        def late(name: str, happened: datetime) -> int:
+            click = IMPRESSION | {"timestamp": happened, "event_id": name}
+            return int(publisher.push_impressions([click], name.replace(" ", "-"))["after_release"])
+
+        assert late("in time", NOON) == 0
+        clock.moment = START + DAY + 2 * 60 * MINUTE
+        short = bool(after_release)
+        assert late("missed", NOON) == after_release
+        assert late("of a slot that is not over", clock.moment - 90 * MINUTE) == 0
+        assert late("of long before the campaign", START - 60 * DAY) == 0
+        assert late("reached it", START - DAY) == after_release
+        unnamed = IMPRESSION | {"publisher_id": "P-9", "timestamp": NOON}
+        answer = server.client("publisher", "P-9").push_impressions([unnamed], "unnamed")
+        assert answer["after_release"] == 0
+        if short:
+            operator.release(campaign, 1)
+            operator.close_campaign(campaign)
+            clock.pass_seconds(60)
+            assert late("nobody waited for it", NOON) == 0
+
+
+def test_impressions_that_are_in_no_count_are_told(tmp_path: Path) -> None:
+    """Credited all the same, because conversions wait for them: `after_release` says nothing."""
+    clock = SetClock(NOON)
+    settings = settings_in(tmp_path, scheduler={"enabled": False, "every": "1s", **WAITING})
+    counting = content()
+    counting["privacy"] = {"rho": 1.0, "mechanism": "personal-budget"}
+    counting["measure"] = [
+        {"name": "attributed", "share": 0.5},
+        {"name": "shown", "metric": "impressions", "share": 0.5},
+    ]
+    with running(settings, clock) as server:
+        server.client("operator").create_campaign(counting)
+        publisher = server.client("publisher", "P-1")
+        clock.moment = START + DAY + 2 * 60 * MINUTE
+        moments = {"missed": NOON, "before it": START - DAY, "today": clock.moment - 60 * MINUTE}
+        for name, moment in moments.items():
+            row = IMPRESSION | {"timestamp": moment, "event_id": name}
+            answer = publisher.push_impressions([row], name.replace(" ", "-"))
+            assert (answer["after_release"], answer["after_count"]) == (0, name == "missed")
+        deliveries = publisher.deliveries()
+        assert deliveries["rows"]["after_count"] == 1
+        assert "quarantined" not in deliveries["rows"]
+        assert [each["after_count"] for each in deliveries["batches"]].count(1) == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ from adsbpc.client import ClientError
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import PICO_RHO
 from adsbpc.service.auth.permissions import Principal, Role
-from adsbpc.service.backend import Backend, open_backend
+from adsbpc.service.backend import open_backend
+from adsbpc.service.ingest.rows import SCHEMAS
 from tests.effort import examples
 from tests.service.clocks import SetClock
+from tests.service.keeping import PERSONAL, Service
 from tests.service.running import Running, content, running, settings_in
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -163,11 +167,24 @@ def test_the_commands_do_the_same(tmp_path: Path) -> None:
     other = backend.campaigns.create(content(name="other", scope="other"), by).campaign_id
     run("withdraw", other)
     assert [each["id"] for each in run("list")["campaigns"]] == [campaign]
+    unknown = ["campaigns", "pause", "0" * 32, "--config", str(settings)]
+    assert CliRunner().invoke(app, unknown).exit_code != 0
+    noted = [(line["action"], line["target"], line["decision"], line["address"])
+             for line in reversed(backend.audit.newest(10))]  # fmt: skip
+    assert noted == [
+        ("pause or resume campaign", campaign, "allowed", "command line"),
+        ("pause or resume campaign", campaign, "allowed", "command line"),
+        ("close campaign", campaign, "allowed", "command line"),
+        ("withdraw campaign", other, "allowed", "command line"),
+        ("pause or resume campaign", "0" * 32, "refused", "command line"),
+    ]
     backend.store.close()
     backend.presence.close()
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
+PEOPLE = ("ann", "bob")
+SLOTS = 3
 
 
 class LifecycleMachine(RuleBasedStateMachine):
@@ -181,17 +198,15 @@ class LifecycleMachine(RuleBasedStateMachine):
         super().__init__()
         # Each example has a folder of its own.
         type(self).folder = self.folder.parent / f"{int(self.folder.name or 0) + 1}"
-        self.clock = SetClock(START)
-        settings = settings_in(self.folder, scheduler=BY_HAND)
-        self.backend: Backend = open_backend(settings, self.clock)
+        self.service = Service(self.folder, keep="1d")
+        self.clock, self.backend = self.service.clock, self.service.backend
         self.ids: dict[str, str] = {}
         self.charged: dict[str, int] = {}
         self.open: set[str] = set()
         self.paused: set[str] = set()
 
     def teardown(self) -> None:
-        self.backend.store.close()
-        self.backend.presence.close()
+        self.service.close()
 
     def _registered(self, name: str) -> Any:
         return self.backend.campaigns.get(self.ids[name])
@@ -204,7 +219,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def create(self, name: str) -> None:
         wanted = content(name=name)
-        wanted["privacy"] |= {"rho": 1.0, "scope_rho": float(self.limit)}
+        wanted["privacy"] = {**PERSONAL, "scope_rho": float(self.limit)}
         holding = sum(1 for each in self.open)
         ledger = self.backend.campaigns.ledger
         spent = ledger.reserved("acme") if ledger.exists() else 0
@@ -265,12 +280,46 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @rule()
     def let_a_day_pass_and_look(self) -> None:
-        if self.clock.moment < over(3):
+        if self.clock.moment < over(6):
+            self.service.put(*PEOPLE, day=(self.clock.moment - START).days)
             self.clock.moment = self.clock.moment.replace(hour=0, minute=2) + DAY
         self.backend.scheduler.look()
         for name in self.open - self.paused:
             if self.backend.campaigns.last_slot(self._registered(name)):
                 self.charged.setdefault(name, 0)
+
+    @rule(user=st.sampled_from(PEOPLE))
+    def forget(self, user: str) -> None:
+        with self._only_what_is_over_ends():
+            self.backend.retention.forget(user)
+        for source in SCHEMAS:
+            assert user not in self.service.users(source)
+
+    @rule()
+    def delete_what_is_old(self) -> None:
+        with self._only_what_is_over_ends():
+            self.backend.retention.apply()
+
+    @contextmanager
+    def _only_what_is_over_ends(self) -> Iterator[None]:
+        """Whatever erases books closes their campaign: never one that may release another slot,
+        and what it has not spent goes back, once."""
+        ledger, charges = self.backend.campaigns.ledger, {}
+        before, released = 0, dict.fromkeys(self.open, 0)
+        if ledger.exists():
+            before, charges = ledger.reserved("acme"), self._ledger_charges()
+            released = {name: ledger.last_slot("acme", name) for name in self.open}
+        yield
+        if not ledger.exists():
+            return
+        records = {name: ledger.campaign("acme", name) for name in self.open}
+        ended = {name for name, record in records.items() if record is not None and record.closed}
+        assert all(released[name] == SLOTS for name in ended)
+        assert self._ledger_charges() == charges
+        returned = sum(PICO_RHO - charges[name] for name in ended)
+        assert before - ledger.reserved("acme") == returned
+        self.open -= ended
+        self.paused -= ended
 
     @invariant()
     def nothing_is_refunded_or_overspent(self) -> None:
@@ -289,3 +338,25 @@ def test_any_life_of_campaigns_against_a_model(tmp_path: Path) -> None:
     run_state_machine_as_test(
         LifecycleMachine, settings=effort(max_examples=examples(4, 60), stateful_step_count=12)
     )
+
+
+def test_who_is_forgotten_early_or_late_brings_no_budget_back(tmp_path: Path) -> None:
+    """One life of the model that a few random ones may miss: people are forgotten and old books
+    deleted while a campaign runs, when it is over, and when it was closed."""
+    LifecycleMachine.folder = tmp_path / "0"
+    machine = LifecycleMachine()
+    try:
+        for name in ("a", "b"):
+            machine.create(name)
+        for day in range(6):
+            machine.let_a_day_pass_and_look()
+            machine.forget("ann" if day % 2 else "bob")
+            machine.delete_what_is_old()
+            if day == 1:
+                machine.close("b")
+            machine.nothing_is_refunded_or_overspent()
+        assert set(machine.charged) == {"a", "b"}
+        assert machine.open == set()
+        assert not machine.service.anywhere("ann")
+    finally:
+        machine.teardown()

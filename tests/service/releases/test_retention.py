@@ -129,6 +129,12 @@ def test_the_command(service: Service, tmp_path: Path) -> None:
     assert "Removed 2 rows" in answer.stdout
     assert "No budget is returned" in answer.stdout
     assert not service.users()
+    noted = service.backend.audit.newest(10)
+    assert [line["action"] for line in noted] == ["forget somebody"] * 2
+    # Who was forgotten is not remembered there.
+    written = "".join(file.read_text() for file in (service.data / "audit").iterdir())
+    assert "ann" not in written
+    assert "bob" not in written
 
 
 @given(data=st.data())

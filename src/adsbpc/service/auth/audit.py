@@ -24,6 +24,8 @@ Decision = Literal["allowed", "refused"]
 
 _FILE_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.jsonl")
 _LONGEST = 300
+# In place of an address.
+_COMMAND_LINE = "command line"
 _BLOCK_BYTES = 64 * 1024
 _MOST_LOOKED_AT = 50_000
 
@@ -80,6 +82,12 @@ class AuditLog:
             )
         except OSError as error:
             raise _failure(file, error) from None
+
+    def note_command(self, action: str, target: str = "", refused: str = "") -> None:
+        """Write what was done, or `refused`, by a command beside the server: whoever gives it may
+        write here anyway."""
+        decision: Decision = "refused" if refused else "allowed"
+        self.note(None, action, target, decision, refused, "", _COMMAND_LINE, durable=True)
 
     def _append(self, file: Path, line: bytes, durable: bool) -> None:
         descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)

@@ -5,6 +5,7 @@ Values are checked where campaign files are, and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, get_args
@@ -37,6 +38,7 @@ _FIELDS = {
     "delta": ("privacy", "delta", "delta", "1e-6"),
     "scope_rho": ("privacy", "scope_rho", "Budget of the scope (rho)", ""),
     "heavy_user": ("privacy.personal_budget", "heavy_user", "Conversions of a heavy user", ""),
+    "previous": ("privacy.personal_budget", "previous", "Continues", ""),
 }
 PLACES = {field: (section, key) for field, (section, key, _, _) in _FIELDS.items()}
 LABELS = {field: label for field, (_, _, label, _) in _FIELDS.items()} | measures.labels()
@@ -62,6 +64,7 @@ def content_of(values: Values) -> dict[str, Any]:
         "fit_rho": values["model"] not in get_args(FittedModelName),
         "fit_slots": values["model"] not in get_args(FittedModelName),
         "heavy_user": values["mechanism"] != "personal-budget",
+        "previous": values["mechanism"] != "personal-budget",
     }
     content: dict[str, Any] = {"privacy": {}, **measures.content_of(values)}
     for field, (sections, key) in PLACES.items():
@@ -73,6 +76,19 @@ def content_of(values: Values) -> dict[str, Any]:
             section = section.setdefault(part, {})
         section[key] = names_of(text) if field == "publishers" else _plain(field, text)
     return content
+
+
+def values_of(content: Mapping[str, Any]) -> dict[str, str]:
+    """The other way round: what a form says of a campaign, as far as it has fields for it."""
+    found = measures.values_of(content)
+    for field, (sections, key) in PLACES.items():
+        section: Any = content
+        for part in sections.split("."):
+            section = section.get(part) or {}
+        value = section.get(key)
+        if value is not None:
+            found[field] = "\n".join(value) if field == "publishers" else str(value)
+    return found
 
 
 def planned(values: Values) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
 from adsbpc.errors import AdsbpcError
-from adsbpc.model import ALL_PUBLISHERS, PICO_RHO, Budget
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.lift_spec import LiftSection
 from adsbpc.report import Report
@@ -36,6 +35,7 @@ from adsbpc.service.releases.campaign_api import readable_campaigns
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.releases.course import Course
 from adsbpc.service.releases.spend import spend_version
+from adsbpc.service.releases.spending import spending_of
 
 WIDTH, HEIGHT = 200, 40
 _MOST_POINTS = 100
@@ -265,7 +265,7 @@ def list_campaigns(
         q=q,
         sort=sort if sort in _SORTS else "attention",
         sorts={name: title for name, (title, _) in _SORTS.items()},
-        spending=_spending(backend, readable),
+        together=_together(backend, readable),
         counts=Counter(card.state.word.lower() for card in cards),
         may_create=allows(principal, Action.CREATE_CAMPAIGN),
     )
@@ -286,28 +286,15 @@ _SORTS: dict[str, tuple[str, Callable[[Card], Any]]] = {
 }
 
 
-def _spending(backend: Backend, readable: list[Registered]) -> SimpleNamespace | None:
-    """What all scopes together may cost somebody who is measured in all of them; None for one
-    scope, whose pages say it."""
-    by_scope = {each.scope: each for each in readable}
-    if len(by_scope) < 2:
+def _together(backend: Backend, readable: list[Registered]) -> SimpleNamespace | None:
+    """The budgets of all scopes together; None for one campaign, whose card says it."""
+    if len(readable) < 2:
         return None
-    budgets = []
-    for registered in by_scope.values():
-        # One that cannot be read is told on its card.
-        with suppress(AdsbpcError):
-            budgets.append(_scope_budget(backend, registered))
-    spent = sum(each.spent_pico_rho for each in budgets) / PICO_RHO
-    limit = sum(each.limit_pico_rho for each in budgets) / PICO_RHO
-    return SimpleNamespace(scopes=len(budgets), spent=f"{spent:.4g}", limit=f"{limit:.4g}")
-
-
-def _scope_budget(backend: Backend, registered: Registered) -> Budget:
-    visible = backend.publication.visible(registered)
-    stage = backend.campaigns.course(registered, visible).stage
-    if stage.scope_limit:
-        return Budget(stage.scope_limit, stage.scope_spent)
-    return registered.campaign.status(visible).scope_budget
+    found = spending_of(backend.campaigns, backend.publication, readable)
+    spent, limit, left = budget_texts(found.budget)
+    return SimpleNamespace(
+        campaigns=len(readable), scopes=found.scopes, spent=spent, limit=limit, left=left
+    )
 
 
 def _card(backend: Backend, registered: Registered) -> Card:
@@ -341,6 +328,7 @@ def show_campaign(request: Request, campaign: str) -> Response:
         "released": released,
         "is_over": released >= course.slots,
         "steering": steering_of(principal, course),
+        "may_continue": released >= course.slots and allows(principal, Action.CREATE_CAMPAIGN),
         "signs": backend.signer is not None,
         "may_assign": registered.spec.lift is not None
         and allows(principal, Action.ASSIGN_ARMS, registered.advertiser),

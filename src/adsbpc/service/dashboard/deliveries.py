@@ -18,12 +18,10 @@ HOURS = 48
 def show(request: Request) -> Response:
     principal = signed_in(request)
     require(request, principal, Action.READ_DELIVERIES)
-    backend = backend_of(request)
     return page(
         request,
         "deliveries.html",
         principal,
         hours=HOURS,
-        found=own_deliveries(backend, principal, HOURS),
-        late_after_seconds=backend.settings.scheduler.late_after / 1_000_000,
+        found=own_deliveries(backend_of(request), principal, HOURS),
     )

@@ -119,6 +119,34 @@ def content_of(values: Values) -> dict[str, Any]:
     return found
 
 
+def values_of(content: Mapping[str, Any]) -> dict[str, str]:
+    """The other way round. Measures that the form cannot say are left out."""
+    section, dimensions = content.get("campaign", {}), content.get("dimensions", {})
+    plain = {"metric": section.get("metric", "conversions"), "value_cap": section.get("value_cap")}
+    named = {PUBLISHER: "", **{name: each["column"] for name, each in dimensions.items()}}
+    found: dict[str, str] = {"metric_1": ""}
+    row = 0
+    for measure in content.get("measure") or [plain]:
+        by = measure.get("by", [PUBLISHER])
+        if by == [ARM]:
+            found["trial_share"] = _typed(measure.get("share"))
+        if by[0] != PUBLISHER or len(by) > 2 or row == ROWS[-1]:
+            continue
+        row += 1
+        column = named.get(by[-1], "")
+        volume = content.get("expected", {}).get(measure.get("name", measure["metric"]))
+        typed = {**measure, "by": column, "volume": volume}
+        found |= {f"{name}_{row}": _typed(typed.get(name)) for name in _OF_A_ROW}
+        if column:
+            found[f"values_{column}"] = "\n".join(dimensions[by[-1]]["values"])
+    control = content.get("lift", {}).get("shares", {}).get("control")
+    return {**found, "control_share": _typed(control)}
+
+
+def _typed(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
 def places_of(values: Values) -> dict[str, str]:
     """Where each field stands in the campaign file that would be written, by its place there."""
     rows, control = _rows(values), values["control_share"].strip()

@@ -20,11 +20,12 @@ from adsbpc.report.numbers import about, rounded_up, small
 from adsbpc.report.palette import variable
 from adsbpc.report.timeline import Timeline
 from adsbpc.report.wording import BUYS, model_name, odds, strength
-from adsbpc.service.auth.access import backend_of, require, signed_in
+from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard import measure_form
 from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
+from adsbpc.service.dashboard.continuation import continuable, continued
 from adsbpc.service.dashboard.measure_form import Values
 from adsbpc.service.dashboard.pages import SentForm, page
 
@@ -185,11 +186,15 @@ router = APIRouter()
 
 
 @router.get("/campaigns/new")
-def show(request: Request) -> Response:
-    principal = signed_in(request)
+def show(request: Request, previous: str = "") -> Response:
+    """Empty, or filled with what a campaign said that is over and goes on as a new one."""
+    backend, principal = backend_of(request), signed_in(request)
     require(request, principal, Action.PLAN)
-    today = backend_of(request).clock.now().date()
-    return _form(request, principal, fields.defaults(today), [])
+    values = fields.defaults(backend.clock.now().date())
+    if previous:
+        registered = campaign_for(request, principal, previous, Action.READ_CAMPAIGN)
+        values |= continued(backend, registered)
+    return _form(request, principal, values, [])
 
 
 @router.post("/campaigns/new")
@@ -229,6 +234,7 @@ def _form(
         row_labels=measure_form.row_labels(),
         metrics=measure_form.METRICS,
         breakdowns=measure_form.BREAKDOWNS,
+        continuable=continuable(backend_of(request)),
         model_name=model_name,
         zones=_zones(),
         weekdays={day: day.capitalize() for day in get_args(Weekday)},

@@ -57,7 +57,10 @@ def arrivals_of(
                 owner=owner,
                 source=source,
                 seen=seen.get(owner),
-                **{kind: numbers[kind] for kind in ("batches", *_COLOURS, "after_release")},
+                **{
+                    kind: numbers[kind]
+                    for kind in ("batches", *_COLOURS, "after_release", "after_count")
+                },
             )
             for (owner, source), numbers in sorted(senders.items())
         ],

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
+from adsbpc.service.http.shared_notes import Note, SharedNotes
 
 # Request line, headers, trailers, and what frames chunks of a body: each of them.
 _MOST_BYTES = 2**16
@@ -143,13 +144,21 @@ _LONGEST_ADDRESS = 100
 
 
 class Throttle:
-    """An address may fail `failures` times within `within_seconds`; then it has to wait.
+    """An address may fail `failures` times within `within_seconds`; then it has to wait. `notes`
+    are of failures in other processes of the server, which count as well.
 
     `clock` must be the time of the real world.
     """
 
-    def __init__(self, clock: Clock, failures: int = 10, within_seconds: int = 60) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        failures: int = 10,
+        within_seconds: int = 60,
+        notes: SharedNotes | None = None,
+    ) -> None:
         self._clock, self._failures = clock, failures
+        self._notes = notes or SharedNotes.alone()
         self._within_us = within_seconds * MICROSECONDS_PER_SECOND
         self._lock = Lock()
         # Moments of the last failures by address; who failed last stands at the end.
@@ -159,6 +168,7 @@ class Throttle:
         """Seconds until this address may try again; None if it may now."""
         now = now_us(self._clock)
         with self._lock:
+            self._follow()
             moments = self._failed.get(counted_as(address))
             if moments is None or len(moments) < self._failures:
                 return None
@@ -169,18 +179,33 @@ class Throttle:
         return -(-left_us // MICROSECONDS_PER_SECOND) if left_us > 0 else None
 
     def record_failure(self, address: str) -> None:
-        now = now_us(self._clock)
+        note = Note(counted_as(address), now_us(self._clock))
         with self._lock:
-            name = counted_as(address)
-            moments = self._failed.setdefault(name, deque(maxlen=self._failures))
-            moments.append(now)
-            self._failed.move_to_end(name)
-            while len(self._failed) > _MOST_ADDRESSES or self._is_over(now):
-                self._failed.popitem(last=False)
+            self._follow()
+            self._notes.add(note)
+            self._count(note)
 
     def record_success(self, address: str) -> None:
+        name = counted_as(address)
         with self._lock:
-            self._failed.pop(counted_as(address), None)
+            self._follow()
+            if self._failed.pop(name, None) is not None:
+                self._notes.add(Note(name, now_us(self._clock), ends=True))
+
+    def _follow(self) -> None:
+        """Count what other processes have noted."""
+        for note in self._notes.news():
+            if note.ends:
+                self._failed.pop(note.name, None)
+            else:
+                self._count(note)
+
+    def _count(self, note: Note) -> None:
+        moments = self._failed.setdefault(note.name, deque(maxlen=self._failures))
+        moments.append(note.moment_us)
+        self._failed.move_to_end(note.name)
+        while len(self._failed) > _MOST_ADDRESSES or self._is_over(note.moment_us):
+            self._failed.popitem(last=False)
 
     def _is_over(self, now: int) -> bool:
         oldest = next(iter(self._failed.values()))

@@ -79,7 +79,8 @@ def metrics(request: Request) -> Response:
 
 class Arrivals(BaseModel):
     """Rows of one hour, sender and verdict: accepted, duplicate, or why they were refused.
-    An empty verdict counts batches; "after release" accepted rows that came late."""
+    An empty verdict counts batches; "after release" and "after count" accepted rows that came
+    late."""
 
     hour: datetime
     source: str

@@ -139,6 +139,7 @@ class DeliveredBatch(BaseModel):
     duplicates: int
     quarantined: int
     after_release: int
+    after_count: int
 
 
 class UnknownAdvertiser(BaseModel):
@@ -187,7 +188,7 @@ def read_deliveries(
     )  # fmt: skip
 
 
-_OF_A_BATCH = {"batch_key", "rows", "accepted", "duplicates", "quarantined", "after_release"}
+_OF_A_BATCH = set(DeliveredBatch.model_fields) - {"source", "arrived_at"}
 
 
 def own_deliveries(backend: Backend, sender: Principal, hours: int) -> Deliveries:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -39,14 +39,18 @@ _ADD: Final = inserts(
 
 
 MOST_ADVERTISERS: Final = 20
-# Accepted rows that came when conversions before them may have been released.
+# Accepted rows that came when conversions they led to may have been released, and others that came
+# when impressions of their slot may have been counted.
 AFTER_RELEASE: Final = "after release"
+AFTER_COUNT: Final = "after count"
+# Of accepted impressions that arrive at a moment, how many came after each.
+LateCounts = Callable[[pa.Table, int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class HourlyCount:
     """`verdict` is "accepted", "duplicate" or the reason of a quarantine; of an empty one `number`
-    is that of batches, and of AFTER_RELEASE that of accepted rows that came late."""
+    is that of batches, of AFTER_RELEASE and AFTER_COUNT that of accepted rows that came late."""
 
     hour_us: int
     source: str
@@ -65,6 +69,7 @@ _KINDS: Final = {
     "accepted": "accepted",
     "duplicate": "duplicate",
     AFTER_RELEASE: "after_release",
+    AFTER_COUNT: "after_count",
 }
 
 
@@ -156,6 +161,13 @@ class Answer(BaseModel):
         description="Accepted impressions that arrived so long after they happened that "
         "conversions they led to may have been released without them.",
     )
+    after_count: int = Field(
+        default=0,
+        ge=0,
+        description="Other accepted impressions that arrived after those of their slot may have "
+        "been counted: conversions are credited to them, but a campaign's impressions, clicks and "
+        "reach may lack them.",
+    )
     last_event: datetime | None = Field(
         default=None, description="The newest moment of an accepted row."
     )
@@ -178,13 +190,13 @@ class Settled:
 
 class StoragePlan:
     """What one transaction stores: rows that arrive at one moment, answers and counts. `used` is
-    what the senders have used before; impressions of before `late_before_us` are late."""
+    what the senders have used before; `late_counts` tells which impressions came late."""
 
     def __init__(
         self, batches: Collection[Batch], moment_us: int, used: Mapping[Sender, Used],
-        marker: Marker, late_before_us: int,
+        marker: Marker, late_counts: LateCounts,
     ) -> None:  # fmt: skip
-        self.moment_us, self._late_before_us = moment_us, late_before_us
+        self.moment_us, self._late_counts = moment_us, late_counts
         self.settled: dict[BatchId, Settled] = {}
         self._used = used
         self._verdicts = Verdicts(used, moment_us)
@@ -215,6 +227,8 @@ class StoragePlan:
             table = table.take(pa.array(kept, pa.int64()))
         if table.num_rows:
             self._tables.setdefault(batch.source, []).append(table)
+        # Conversions count when they arrive, and are never late.
+        late = self._late_counts(table, self.moment_us) if batch.source == "impressions" else (0, 0)
         answer = Answer(
             batch_key=batch.batch_key,
             rows=checked.rows,
@@ -222,23 +236,18 @@ class StoragePlan:
             duplicates=len(repeated),
             quarantined=len(checked.quarantined),
             verdicts=verdicts,
-            after_release=self._late(batch.source, table),
+            after_release=late[0],
+            after_count=late[1],
             last_event=pc.max(table["timestamp"]).as_py(),
             advertisers=_by_advertiser(table) if batch.source == "impressions" else {},
         )
         self.settled[batch.id] = Settled(batch.body_hash, answer)
         self._count(batch, answer)
 
-    def _late(self, source: Source, table: pa.Table) -> int:
-        """Conversions count when they arrive, and are never late."""
-        if source == "conversions":
-            return 0
-        happened = table["timestamp"].cast(pa.int64())
-        return pc.sum(pc.less(happened, self._late_before_us)).as_py() or 0
-
     def _count(self, batch: Batch, answer: Answer) -> None:
         numbers = Counter({"": 1, "accepted": answer.accepted, "duplicate": answer.duplicates})
         numbers[AFTER_RELEASE] = answer.after_release
+        numbers[AFTER_COUNT] = answer.after_count
         numbers.update(map(counted_reason, batch.checked.quarantined.values()))
         for verdict, number in numbers.items():
             if number:

@@ -33,6 +33,7 @@ from adsbpc.service.ingest.batches import (
 )
 from adsbpc.service.ingest.event_files import LOCK, EventFiles, OvertakenError, closed_until
 from adsbpc.service.ingest.event_ids import EventIds, Sender
+from adsbpc.service.ingest.lateness import Lateness
 from adsbpc.service.ingest.rows import Source
 from adsbpc.service.logs import log_failure
 
@@ -45,9 +46,8 @@ _AGAIN_SECONDS = "1"
 
 
 class Intake:
-    """`waiting` batches may wait, others are sent away. Impressions that come too late for a slot
-    that is held back for `settle_us`, and for conversions that wait for `wait_us`, are counted
-    apart."""
+    """`waiting` batches may wait, others are sent away. Impressions that come late, by `lateness`,
+    are counted apart."""
 
     def __init__(
         self,
@@ -55,11 +55,10 @@ class Intake:
         files: EventFiles,
         clock: Clock,
         waiting: int,
-        settle_us: int,
-        wait_us: int,
+        lateness: Lateness,
     ) -> None:
         self._store, self._files, self._clock, self._limit = store, files, clock, waiting
-        self._settle_us, self._wait_us = settle_us, wait_us
+        self._lateness = lateness
         self._closed_until_us = 0
         self._inside: Counter[str] = Counter()
         # How many bodies are unpacked and checked at once.
@@ -187,9 +186,10 @@ class Intake:
         senders = {batch.sender for batch in batches}
         # A clock may be behind what was released; rows then count as arrived after it.
         moment_us = max(now_us(self._clock), self._closed_until_us)
+        self._lateness.renew(moment_us)
         # Written without the lock, so that other servers can store meanwhile.
         used, marker = self._event_ids.held(senders), self._event_ids.marker
-        plan = StoragePlan(batches, moment_us, used, marker, self._late_before(moment_us))
+        plan = StoragePlan(batches, moment_us, used, marker, self._late_counts)
         written = self._written(plan)
         try:
             with self._store.writing(LOCK) as connection:
@@ -216,8 +216,7 @@ class Intake:
             if not fresh:
                 return before
             used = self._event_ids.follow(connection, senders)
-            late_before_us = self._late_before(moment_us)
-            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker, late_before_us)
+            plan = StoragePlan(fresh, moment_us, used, self._event_ids.marker, self._late_counts)
             written = self._written(plan)
             if not plan.record(connection, used):
                 raise ServiceError("a batch was stored by somebody who did not hold the lock")
@@ -225,15 +224,11 @@ class Intake:
         self._event_ids.keep(plan.used)
         return before | plan.settled
 
-    def _late_before(self, moment_us: int) -> int:
-        """Of when impressions are late that arrive at a moment: conversions right after them are in
-        a slot that was released, and have waited in vain."""
+    def _late_counts(self, impressions: pa.Table, moment_us: int) -> tuple[int, int]:
         if self._closed_until_us == 0:
             with self._store.reading() as connection:
                 self._closed_until_us = closed_until(connection)
-        return min(
-            moment_us - self._settle_us - self._wait_us, self._closed_until_us - self._settle_us
-        )
+        return self._lateness.counts_of(impressions, moment_us, self._closed_until_us)
 
     def _written(self, plan: StoragePlan) -> list[tuple[Source, str, pa.Table]]:
         return [

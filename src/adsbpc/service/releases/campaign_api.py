@@ -28,6 +28,7 @@ from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, s
 from adsbpc.service.http.problems import Problem, phrase, problems
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.releases.course import State
+from adsbpc.service.releases.spending import spending_of
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
@@ -131,8 +132,19 @@ class CampaignSummary(BaseModel):
     state: State
 
 
+class ScopesSpending(BaseModel):
+    """In rho, as far as it is visible, of all scopes of the campaigns in the list together: what is
+    promised to somebody who is measured in all of them."""
+
+    scopes: int
+    limit: float
+    spent: float
+    left: float
+
+
 class CampaignList(BaseModel):
     campaigns: list[CampaignSummary]
+    spending: ScopesSpending
 
 
 class CampaignDetail(CampaignSummary):
@@ -245,8 +257,12 @@ async def create_campaign(request: Request, caller: Caller) -> CampaignDetail:
 def list_campaigns(request: Request, caller: Caller) -> CampaignList:
     """Those that the key may read, the newest first."""
     require(request, caller, Action.LIST_CAMPAIGNS)
-    found = [_summary(request, each) for each in readable_campaigns(request, caller)]
-    return CampaignList.model_validate({"campaigns": found})
+    backend, readable = backend_of(request), readable_campaigns(request, caller)
+    spending = spending_of(backend.campaigns, backend.publication, readable)
+    return CampaignList(
+        campaigns=[CampaignSummary(**_summary(request, each)) for each in readable],
+        spending=ScopesSpending(scopes=spending.scopes, **spending.budget.to_object()),
+    )
 
 
 def readable_campaigns(request: Request, caller: Principal) -> list[Registered]:

@@ -305,6 +305,10 @@ class CampaignBook:
                 log_failure("campaign cannot be read", error, campaign=row.campaign_id)
         return found
 
+    def open_specs(self) -> list[CampaignSpec]:
+        """Of campaigns that were not closed."""
+        return [each.spec for each in self.all() if self.course(each).state != "closed"]
+
     def get(self, campaign_id: str) -> Registered | None:
         if not _ID.fullmatch(campaign_id):
             return None

@@ -10,7 +10,7 @@
   const show = (live) => {
     const element = mark();
     if (element) {
-      element.hidden = false;
+      element.hidden = live && "quiet" in element.dataset;
       element.classList.toggle("lost", !live);
       element.textContent = live ? "Live" : "Connecting";
     }
