@@ -1,5 +1,5 @@
-"""Multipliers, sizes, renewals and what is asked of accounts follow from what was released, and from
-nothing else: campaigns about other people, made to release the same figures, choose the same.
+"""Multipliers, sizes, renewals and what is asked of accounts follow from what was released, and
+from nothing else: campaigns about other people, made to release the same figures, choose the same.
 Choices that look at anything that was not released are planted, and each must be found."""
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def run(layout: Layout, crowd: str, script: list[tuple[int, ...]] | None = None)
 def differences(layout: Layout) -> list[str]:
     """What campaigns about other people choose otherwise, though they release the same."""
     first = run(layout, "many")
-    sizes = {release.sizes for release in first.releases}
-    assert len(sizes) > 1 and any(release.is_renewal for release in first.releases), "no choices"
+    assert len({release.sizes for release in first.releases}) > 1, "sizes never change"
+    assert any(release.is_renewal for release in first.releases), "nothing is renewed"
     found = []
     for crowd in ("few", "heavy"):
         other = run(layout, crowd, first.left)
@@ -154,14 +154,14 @@ STANDING, LOOK, CHOOSE = BudgetByRows._standing, BudgetByRows._look, Outlook.cho
 RENEW = BudgetByRows._is_renewal
 
 
-def exact_totals(state: RowsState) -> Any:
-    return np.array(state.kept, dtype=np.float64)[:, : len(FINEST)].sum(axis=0) / UNIT
+def exact_totals(self: BudgetByRows, state: RowsState) -> Any:
+    return np.array(state.kept, dtype=np.float64)[:, : len(self.layout)].sum(axis=0) / UNIT
 
 
 def allowance_of_exact_totals(patch: pytest.MonkeyPatch) -> None:
     def standing(self: BudgetByRows, state: RowsState) -> tuple[Standing, tuple[int, ...]]:
         found, sizes = STANDING(self, state)
-        return (replace(found, totals=exact_totals(state)) if state.kept else found), sizes
+        return (replace(found, totals=exact_totals(self, state)) if state.kept else found), sizes
 
     patch.setattr(BudgetByRows, "_standing", standing)
 
@@ -170,7 +170,8 @@ def sizes_of_exact_totals(patch: pytest.MonkeyPatch) -> None:
     def standing(self: BudgetByRows, state: RowsState) -> tuple[Standing, tuple[int, ...]]:
         found, sizes = STANDING(self, state)
         if state.next_slot in (2, 4, 8):
-            sizes = sizes_of(1 + exact_totals(state), np.ones(len(FINEST)), sizes, self.counted)
+            totals = 1 + exact_totals(self, state)
+            sizes = sizes_of(totals, np.ones(len(totals)), sizes, self.counted)
         return found, sizes
 
     patch.setattr(BudgetByRows, "_standing", standing)
@@ -200,11 +201,11 @@ def renewal_when_much_was_cut(patch: pytest.MonkeyPatch) -> None:
     cut: list[int] = [0]
 
     def standing(self: BudgetByRows, state: RowsState) -> tuple[Standing, tuple[int, ...]]:
-        cut[0] = sum(row[-1] for row in state.kept)
+        cut[0] = sum(sum(row[len(self.counted) :]) for row in state.kept)
         return STANDING(self, state)
 
     def is_renewal(self: BudgetByRows, *given: Any) -> bool:
-        return cut[0] > 100 * UNIT or RENEW(self, *given)
+        return cut[0] > 5 * UNIT or RENEW(self, *given)
 
     patch.setattr(BudgetByRows, "_standing", standing)
     patch.setattr(BudgetByRows, "_is_renewal", is_renewal)
