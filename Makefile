@@ -17,7 +17,7 @@ help:
 	@echo "make test-all  all tests: kills at every line, all of Spark, every role, new examples"
 	@echo "make test-pythons  the tests of every change on Python 3.12 and 3.13, where they are installed"
 	@echo "make test-integrations  Airflow, Dagster and dbt release the demo's data, killed and retried"
-	@echo "make mutants plant mistakes that would couple people; each must make a test fail"
+	@echo "make mutants plant mistakes that would break the promise; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
 	@echo "make docs    build the documentation site into site/, without the network"

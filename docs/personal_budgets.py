@@ -1,15 +1,17 @@
 """Computes the tables and pictures of docs/personal-budgets.md: `make personal-budgets`.
 
-With names of tables, only those: `python docs/personal_budgets.py pipelinedp`; with `--ours`, only
-personal budgets are computed again, and the figures of everybody else are those of the last time;
-with `--tables` nothing is computed, and tables are written from the figures of the last time.
+With names of tables, only those: `python docs/personal_budgets.py pipelinedp`. `--help` lists what
+else can be chosen; whoever has less time takes fewer trials, fewer people or shorter campaigns, and
+prints the tables.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from math import exp, fsum, log
 from pathlib import Path
 from typing import Any
@@ -49,9 +51,14 @@ YEAR: dict[str, tuple[int | None, int]] = {
 }
 # The same campaign, longer or shorter: slots and trials.
 LENGTHS: dict[str, tuple[int | None, dict[int, int]]] = {
-    "facebook": (None, {7: 20, 31: 20, 90: 5}),
-    "small": (5_000, {7: 4, 31: 4, 90: 2}),
+    "facebook": (None, {7: 20, 31: 20, 90: 5, 365: 2}),
+    "small": (5_000, {7: 4, 31: 4, 90: 2, 365: 1}),
+    "zipf": (10_000, {7: 4, 31: 4, 90: 2, 365: 1}),
+    "criteo": (50_000, {7: 4, 31: 4, 90: 2, 365: 1}),
 }
+# The same campaign with fewer people or more: people and trials.
+SIZES = {10_000: 10, 100_000: 4, 400_000: 2, 1_600_000: 1}
+SETS_BY_SIZE = ("criteo", "zipf", "unlike", "season")
 # PipelineDP in plain Python takes some ten seconds for a million pairs of a user and a publisher.
 ONE_SHOT = (OURS, "pipelinedp", "pipelinedp-guess", "pipelinedp-oracle")
 ONE_SHOT_SETS: dict[str, tuple[int | None, int]] = {
@@ -102,6 +109,12 @@ def runs() -> dict[str, list[Run]]:
             for slots, trials in lengths.items()
             for mechanism in MECHANISMS[1:]
         ],
+        "sizes": [
+            Run(name, mechanism, users=users, trials=trials)
+            for name in SETS_BY_SIZE
+            for users, trials in SIZES.items()
+            for mechanism in MECHANISMS[1:]
+        ],
         "shapes": [
             Run(name, mechanism, users=users, trials=trials)
             for name, (users, trials) in SHAPES.items()
@@ -120,37 +133,70 @@ def runs() -> dict[str, list[Run]]:
     }
 
 
-def main(parts: list[str]) -> None:
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="table", help=", ".join(TABLES))
+    parser.add_argument("--ours", action="store_true", help="compute personal budgets alone")
+    parser.add_argument("--tables", action="store_true", help="compute nothing")
+    parser.add_argument("--print", action="store_true", help="print tables, change no file")
+    parser.add_argument("--trials", type=int, help="of every run, in place of its own number")
+    parser.add_argument("--users", type=int, help="runs with at most so many people only")
+    parser.add_argument("--slots", type=int, help="runs with at most so many slots only")
+    chosen = parser.parse_args()
+    if unknown := {*chosen.parts} - {*TABLES}:
+        parser.error(f"no table {sorted(unknown)}: expected some of {', '.join(TABLES)}")
+    if not chosen.print and (chosen.trials or chosen.users or chosen.slots):
+        parser.error("--trials, --users and --slots are for tables that are printed: add --print")
+    return chosen
+
+
+def main(chosen: argparse.Namespace) -> None:
     results = FOLDER / "results.json"
-    options = {"--ours", "--tables"} & {*parts}
-    parts = [part for part in parts if part not in options]
     tables: dict[str, list[dict[str, Any]]] = json.loads(results.read_text(encoding="utf-8"))
-    for part, asked in runs().items():
-        if parts and part not in parts:
+    for part, runs_of_part in runs().items():
+        if chosen.parts and part not in chosen.parts:
             continue
-        known = {_key(row): row for row in tables.get(part, ())}
-        if "--tables" in options:
+        asked = [run for each in runs_of_part if (run := _within(each, chosen))]
+        key = _key_with_people if part == "sizes" else _key
+        known = {} if chosen.print else {key(row): row for row in tables.get(part, ())}
+        if chosen.tables:
             computed = []
-        elif "--ours" in options:
+        elif chosen.ours:
             computed = [run for run in asked if run.mechanism in ABLATED]
         else:
             computed = asked
         for run, row in compute_all(computed, FOLDER / "cache", jobs=2):
-            known[_key(asdict(run))] = row
+            known[key(asdict(run))] = row
             sys.stderr.write(f"{part}: {len(known)} of {len(asked)}\r")
-        tables[part] = [known[_key(asdict(run))] for run in asked]
-        make = {
-            "sets": _sets, "streams": _streams, "shapes": _shapes, "year": _year,
-            "lengths": _lengths, "ablation": _ablation, "pipelinedp": _one_shot,
-        }[part]  # fmt: skip
+        # What was never computed is left out.
+        keys = [key(asdict(run)) for run in asked]
+        tables[part] = [known[each] for each in keys if each in known]
+        table = TABLES[part](tables[part])
+        if chosen.print:
+            sys.stdout.write(f"{table}\n\n")
+            continue
         text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(between(text, part, make(tables[part])), encoding="utf-8")
+        PAGE.write_text(between(text, part, table), encoding="utf-8")
         results.write_text(json.dumps(tables, indent=1), encoding="utf-8")
-    _picture(tables["sets"] + tables["streams"])
+    if not chosen.print:
+        _picture(tables["sets"] + tables["streams"])
+
+
+def _within(run: Run, chosen: argparse.Namespace) -> Run | None:
+    """The run as it was chosen, if it was."""
+    too_many = chosen.users is not None and run.users is not None and run.users > chosen.users
+    if too_many or (chosen.slots is not None and run.slots > chosen.slots):
+        return None
+    return run if chosen.trials is None else replace(run, trials=chosen.trials)
 
 
 def _key(run: dict[str, Any]) -> tuple[Any, ...]:
     return run["dataset"], run["mechanism"], run["queries"], run["slots"]
+
+
+def _key_with_people(run: dict[str, Any]) -> tuple[Any, ...]:
+    """Not for runs with all people, whose number is known only once they were computed."""
+    return (*_key(run), run["users"])
 
 
 def _by(rows: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], dict[str, dict[str, Any]]]:
@@ -240,15 +286,32 @@ def _lengths(rows: list[dict[str, Any]]) -> str:
         "|---|---:" + "|---:" * len(lengths) + "|",
     ]
     found = _by(rows, "dataset", "slots")
-    for name in LENGTHS:
-        ratios = [f"{_of_hindsight(found[name, slots]):.3f}" for slots in lengths]
-        people = found[name, lengths[0]][OURS]["users"]
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        ratios = [_of_hindsight(found.get((name, slots), {})) for slots in lengths]
+        people = next(row["users"] for row in rows if row["dataset"] == name)
         lines.append(f"| {name} | {people:,} | " + " | ".join(ratios) + " |")
     return "\n".join(lines)
 
 
-def _of_hindsight(of: dict[str, dict[str, Any]]) -> float:
-    return float(of[OURS]["wrmse_closed_form"] / of["adsbpc-oracle"]["wrmse_closed_form"])
+def _sizes(rows: list[dict[str, Any]]) -> str:
+    """Ratios, by the number of people."""
+    sizes = sorted({row["users"] for row in rows})
+    lines = [
+        "| data | " + " | ".join(f"{people:,} people" for people in sizes) + " |",
+        "|---" + "|---:" * len(sizes) + "|",
+    ]
+    found = _by(rows, "dataset", "users")
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        ratios = [_of_hindsight(found.get((name, people), {})) for people in sizes]
+        lines.append(f"| {name} | " + " | ".join(ratios) + " |")
+    return "\n".join(lines) if rows else ""
+
+
+def _of_hindsight(of: dict[str, dict[str, Any]]) -> str:
+    """A dash for what was not computed."""
+    if OURS not in of or "adsbpc-oracle" not in of:
+        return "-"
+    return f"{of[OURS]['wrmse_closed_form'] / of['adsbpc-oracle']['wrmse_closed_form']:.3f}"
 
 
 def _one_shot(rows: list[dict[str, Any]]) -> str:
@@ -285,5 +348,17 @@ def _picture(rows: list[dict[str, Any]]) -> None:
     write_figure(figure, FOLDER / "errors")
 
 
+TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "sets": _sets,
+    "streams": _streams,
+    "year": _year,
+    "lengths": _lengths,
+    "sizes": _sizes,
+    "shapes": _shapes,
+    "ablation": _ablation,
+    "pipelinedp": _one_shot,
+}
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(options())

@@ -325,7 +325,7 @@ def test_a_fault_is_found(
     forged = Forgery(tmp_path)
     plant(forged)
     forged.finish()
-    found = found_in(tmp_path)
+    found = found_in(tmp_path, chosen=True)
     assert expected <= found.keys(), found
     assert not SEALED & found.keys(), found
     assert found.keys() <= ALONE.get(plant, found.keys()), found
@@ -333,7 +333,7 @@ def test_a_fault_is_found(
 
 def test_a_forgery_of_nothing_is_fine(released: Released, tmp_path: Path) -> None:
     released.copy(KIND, tmp_path)
-    assert found_in(tmp_path) == {}
+    assert found_in(tmp_path, chosen=True) == {}
     forged = Forgery(tmp_path)
     assert [slot for slot in range(1, 6) if forged.step(slot)["renewal"]] == list(RENEWALS)
     accounts = [dict(row) for row in forged.accounts]
@@ -342,7 +342,7 @@ def test_a_forgery_of_nothing_is_fine(released: Released, tmp_path: Path) -> Non
     assert forged.accounts == accounts
     assert [forged.step(slot)["kept"] for slot in range(1, 6)] == before
     forged.finish()
-    assert found_in(tmp_path) == {}
+    assert found_in(tmp_path, chosen=True) == {}
 
 
 def test_this_tests_something(released: Released, tmp_path: Path) -> None:
@@ -365,6 +365,6 @@ def test_a_file_of_a_stretch_that_is_missing(
     """Those that are out of use are still needed for what they have cost."""
     released.copy(KIND, tmp_path)
     Forgery(tmp_path).path(slot, file).unlink()
-    found = found_in(tmp_path)
+    found = found_in(tmp_path, chosen=True)
     assert {"book files", "costs of people", "accounts"} <= found.keys()
     assert file in found["book files"]

@@ -3,8 +3,12 @@ docs/personal-budgets.md; `make personal-budgets` computes them."""
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from functools import cache
+from math import exp, fsum, log
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +17,14 @@ from adsbpc.lab.baselines import personal
 from adsbpc.lab.catalogue import MECHANISMS
 from adsbpc.lab.datasets import load_dataset
 from adsbpc.lab.evaluation import Prepared, Setting, scores_of
+from adsbpc.lab.runs import Run, compute
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import PersonalBudgetSection
 
 SEED = 21
+STATED: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parents[2] / "docs" / "personal-budgets" / "results.json").read_text()
+)
 
 
 @cache
@@ -35,63 +43,83 @@ def error(
     return scores_of(outcome, data, setting).wrmse_closed_form
 
 
-# Of AdsBPC with the best constant bound in hindsight, at rho = 1. With fewer people that bound is
-# smaller, so the last two are a little above what they are at full size.
+# Of AdsBPC with the best constant bound in hindsight, at rho = 1: a little above what this seed
+# gives, so that losing a few percent fails. With fewer people than docs/personal-budgets.md has,
+# that bound is another, and so are these.
 BARS = [
-    ("facebook", None, 0.95, 20),
-    pytest.param("criteo", 60_000, 0.35, 3, marks=pytest.mark.slow),
-    ("zipf", 20_000, 0.25, 3),
-    pytest.param("normal", 5_000, 0.24, 3, marks=pytest.mark.slow),
-    pytest.param("uniform", 5_000, 0.18, 3, marks=pytest.mark.slow),
+    ("daily", 3_000, 1.15, 2),
+    ("heavy", 3_000, 0.55, 2),
+    *(
+        pytest.param(*each, marks=pytest.mark.slow)
+        for each in (
+            ("facebook", None, 0.90, 20),
+            ("criteo", 60_000, 0.10, 2),
+            ("zipf", 20_000, 0.15, 2),
+            ("normal", 5_000, 0.195, 2),
+            ("uniform", 5_000, 0.15, 2),
+            ("daily", 10_000, 1.14, 2),
+            ("daily-loyal", 10_000, 1.16, 2),
+            ("late", 3_000, 0.075, 2),
+            ("surge", 3_000, 0.13, 2),
+            ("small", 5_000, 0.80, 3),
+            ("baskets", 2_500, 0.43, 3),
+            ("unlike", 10_000, 0.57, 2),
+            ("middling", 20_000, 0.27, 2),
+            ("season", 10_000, 0.145, 2),
+            ("bursts", 10_000, 0.25, 2),
+        )
+    ),
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "users", "most", "trials"), BARS, ids=lambda v: str(v))
-def test_errors_are_a_fraction_of_those_of_adsbpc(
-    name: str, users: int | None, most: float, trials: int
-) -> None:
+def test_accuracy_that_is_lost(name: str, users: int | None, most: float, trials: int) -> None:
     mine = error(name, "personal-budget", users, trials)
     assert mine <= most * error(name, "adsbpc-oracle", users, trials)
+    # Nobody can know that bound beforehand. AdsBPC as it is has none of it.
     assert mine < error(name, "adsbpc", users, trials)
-    if name == "criteo":
-        # 1.4 at full size; with few people the first looks show little.
-        assert mine <= 2.2 * error(name, "personal-budget-oracle", users, trials)
 
 
-# The everyday streams are the case that docs/personal-budgets.md shows: AdsBPC is made for them.
-# Twenty heavy people hide in the noise of every histogram, so both mechanisms cut them.
-STREAMS = [
-    ("daily", 1.8),
-    pytest.param("daily-loyal", 1.8, marks=pytest.mark.slow),
-    pytest.param("late", 1.2, marks=pytest.mark.slow),
-    ("heavy", 1.4),
-    pytest.param("surge", 1.2, marks=pytest.mark.slow),
-]
+def test_figures_of_the_page_above_what_it_promises() -> None:
+    """Whoever computes the tables again and finds worse figures must say so here."""
+    ratios = {
+        part: [
+            of["personal-budget"] / of["adsbpc-oracle"] for of in _by_dataset(STATED[part]).values()
+        ]
+        for part in ("sets", "streams", "shapes")
+    }
+    assert exp(fsum(map(log, ratios["sets"])) / len(ratios["sets"])) < 0.1705
+    assert max(ratios["streams"]) < 1.155
+    assert max(ratios["shapes"]) < 1
 
 
-@pytest.mark.parametrize(("name", "most"), STREAMS)
-def test_streams_that_are_hard_on_forecasts(name: str, most: float) -> None:
-    assert error(name, "personal-budget", 3_000, 2) <= most * error(name, "adsbpc", 3_000, 2)
-
-
-# Of AdsBPC in hindsight, with what the past that is measured again is worth.
-IN_HINDSIGHT = [
-    ("facebook", None, 0.9, 10),
-    pytest.param("zipf", 20_000, 0.22, 2, marks=pytest.mark.slow),
-    ("small", 5_000, 1.3, 3),
-    pytest.param("heavy", 3_000, 1.0, 3, marks=pytest.mark.slow),
-    pytest.param("surge", 3_000, 0.3, 2, marks=pytest.mark.slow),
-]
+def _by_dataset(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        found.setdefault(row["dataset"], {})[row["mechanism"]] = row["wrmse_closed_form"]
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "users", "most", "trials"), IN_HINDSIGHT, ids=lambda v: str(v))
-def test_errors_of_the_past_measured_again(
-    name: str, users: int | None, most: float, trials: int
-) -> None:
-    mine = error(name, "personal-budget", users, trials)
-    assert mine <= most * error(name, "adsbpc-oracle", users, trials)
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("sets", "facebook"),
+        *(("streams", name) for name in ("daily", "daily-loyal", "late", "heavy", "surge")),
+        *(("shapes", name) for name in ("small", "baskets")),
+    ],
+)
+def test_figures_of_the_page_that_are_lost(part: str, name: str) -> None:
+    """The same runs again, with the seed of the page: those that take no hours. If choices are
+    meant to be others, `python docs/personal_budgets.py --ours` computes the page again."""
+    (row,) = (
+        row
+        for row in STATED[part]
+        if row["dataset"] == name and row["mechanism"] == "personal-budget"
+    )
+    users = None if name == "facebook" else row["users"]
+    run = Run(name, "personal-budget", users=users, trials=row["trials"], seed=row["seed"])
+    assert compute(run)["wrmse_closed_form"] <= 1.01 * row["wrmse_closed_form"]
 
 
 @pytest.mark.slow

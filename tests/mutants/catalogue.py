@@ -1,7 +1,9 @@
-"""Mistakes that would couple people, each a small change of one text, and the tests that must fail.
+"""Mistakes that would break the promise, each a small change of one text, and the tests that must
+fail.
 
-Every one drops the user from a key, of a window, a join or a group, or what a user has cost.
-Snapshots of SQL are no such tests, because they fail for every change.
+Most couple people: they drop the user from a key, of a window, a join or a group, or what a user
+has cost. The last ones charge rows of personal budgets for other rows than there are, or choose by
+what was not released. Snapshots of SQL are no such tests, because they fail for every change.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ _PEOPLE = ("tests/campaign/test_metrics.py", "tests/contributions/test_views.py"
 _BOOKS = ("tests/contributions/test_accounts.py",)
 _RENEWALS = ("tests/contributions/test_renewals.py",)
 _LONG = ("tests/contributions/test_long_accounts.py",)
+_TERMS = ("tests/mechanisms/test_personal_budget.py",)
+_CHOICES = ("tests/mechanisms/test_choices.py",)
 
 
 @dataclass(frozen=True)
@@ -169,5 +173,32 @@ MUTANTS = (
         "newcomers under anybody's name", "contributions/numbering_sql.py",
         "AS names ON names.user_id = named.newcomer", "AS names ON named.newcomer IS NOT NULL",
         _BOOKS,
+    ),
+    Mutant(
+        "the past is charged for one of the rows to come", "mechanisms/by_rows/measurement.py",
+        "self.gram(terms.slot, self.strategy.slots, before)",
+        "self.gram(terms.slot, terms.slot, before)", _TERMS,
+    ),
+    Mutant(
+        "the past is charged with the Gram matrix of released rows",
+        "contributions/renewal_sql.py",
+        "THEN {weight} * second_sum * wide(a.wish)", "THEN {weight} * first_sum * wide(a.wish)",
+        _RENEWALS,
+    ),
+    Mutant(
+        "released rows are charged again at every renewal", "mechanisms/by_rows/measurement.py",
+        "self.gram(begun, before, before)", "self.gram(1, before, before)", _TERMS,
+    ),
+    Mutant(
+        "multipliers follow exact totals", "mechanisms/by_rows/mechanism.py",
+        "        totals = estimates.totals.sum(axis=0)\n",
+        "        kept = np.array(state.kept, dtype=np.float64)[:, : len(self.layout)]\n"
+        "        totals = kept.sum(axis=0) * self.unit_value\n", _CHOICES,
+    ),
+    Mutant(
+        "sizes follow exact totals", "mechanisms/by_rows/mechanism.py",
+        "sizes = sizes_of(*estimates.so_far(), sizes, counted)",
+        "kept = np.array(state.kept, dtype=np.float64)[:, : len(counted)].sum(axis=0)\n"
+        "            sizes = sizes_of(kept, estimates.so_far()[1], sizes, counted)", _CHOICES,
     ),
 )  # fmt: skip

@@ -21,5 +21,5 @@ def test_a_mutant_changes_one_place(mutant: Mutant) -> None:
 
 def test_there_are_mutants_in_every_room_of_the_data_path() -> None:
     assert {mutant.file.partition("/")[0] for mutant in MUTANTS} == {
-        "events", "attribution", "contributions",
+        "events", "attribution", "contributions", "mechanisms",
     }  # fmt: skip

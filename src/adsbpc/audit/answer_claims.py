@@ -58,7 +58,7 @@ class _Answered:
         self._names = {name: place for place, name in enumerate(first_list)}
         # By slot and cell, in the metric.
         cells = [
-            [cell * plan.worth / CONVERSION for cell in own] for own in _estimates(record, plan)
+            [cell * plan.worth / CONVERSION for cell in own] for own in estimates(record, plan)
         ]
         self._cells_so_far = list(_running_sums(cells))
         # By dimensions told apart, place and slot.
@@ -146,7 +146,7 @@ def _running_sums(cells: Sequence[Sequence[float]]) -> list[list[float]]:
     return [list(each) for each in zip(*by_cell, strict=True)]
 
 
-def _estimates(record: Record, plan: PromisedPlan) -> list[list[float]]:
+def estimates(record: Record, plan: PromisedPlan) -> list[list[float]]:
     """By slot and cell, in grid units."""
     columns = plan.columns
     noisy = [

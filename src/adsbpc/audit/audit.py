@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from adsbpc.audit import ledger_claims, multiplier_claims, noise_claims
+from adsbpc.audit import choice_claims, ledger_claims, multiplier_claims, noise_claims
 from adsbpc.audit.answer_claims import answers
 from adsbpc.audit.book_claims import BookAudit, Told
 from adsbpc.audit.claims import Claim, Findings, claim, require, result_or_claim
@@ -103,10 +103,14 @@ def _personal_budgets(
     engine_options: Mapping[str, str | int | bool] | None,
     told: Told,
 ) -> list[Claim]:
+    public = [
+        noise_claims.scale_of_rows(record, plan),
+        multiplier_claims.multipliers(record, plan),
+        *([choice_claims.choices(record, plan)] if plan.by_rows else []),
+    ]
     if record.campaign in record.erased:
         return [
-            noise_claims.scale_of_rows(record, plan),
-            multiplier_claims.multipliers(record, plan),
+            *public,
             claim("limits of this audit", "whether there are books to check people by", _erased),
         ]
     engine = open_engine("duckdb", engine_options)
@@ -116,8 +120,7 @@ def _personal_budgets(
     finally:
         engine.close()
     return [
-        noise_claims.scale_of_rows(record, plan),
-        multiplier_claims.multipliers(record, plan),
+        *public,
         *found,
         noise_claims.noise(record, plan),
         noise_claims.histograms(record, plan, books.newcomers),

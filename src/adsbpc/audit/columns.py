@@ -179,6 +179,26 @@ class Columns:
         depth = next(depth for depth, weight in enumerate(self.weights) if weight)
         return sum(self._upwards([0.0] * len(precisions), precisions)[depth][1])
 
+    def variances(self, precisions: Sequence[float]) -> list[list[float]]:
+        """Of sums as they follow from everything, by the number of lists that are told apart. Parts
+        that share what is missing know no more of their sum than is known of it.
+
+        >>> Columns((2,), (1, 1)).variances([1.0, 1.0, 1.0])
+        [[0.6666666666666666], [0.6666666666666666, 0.6666666666666666]]
+        """
+        (_, found), *below = self._upwards([0.0] * len(precisions), precisions)
+        by_depth = [found]
+        for count, (_, spread) in zip(self.lengths, below, strict=True):
+            together = [
+                sum(spread[k * count : (k + 1) * count]) for k in range(len(spread) // count)
+            ]
+            found = [
+                own - (own / together[k // count]) ** 2 * (together[k // count] - found[k // count])
+                for k, own in enumerate(spread)
+            ]
+            by_depth.append(found)
+        return by_depth
+
     def _weights_of_values(self) -> list[int]:
         return [
             weight

@@ -17,7 +17,7 @@ from adsbpc.audit.stretches import released_rows
 
 LARGEST_MULTIPLIER = 2**20
 # More cells than this are all of one size.
-_MOST_SIZED = 4096
+MOST_SIZED = 4096
 # Of an allowance, room for rounding.
 _ROUNDING = 1e-9
 
@@ -29,7 +29,7 @@ def multipliers(record: Record, plan: PromisedPlan) -> Claim:
     return claim("multipliers", f"{len(record.slots):,} slots against public allowances", check)
 
 
-def _whole(plan: PromisedPlan) -> float:
+def allowance_of_one(plan: PromisedPlan) -> float:
     """The allowance, in conversions, of a multiplier of 1."""
     return sqrt(LIMIT * plan.shares[0] / plan.columns.unit) / (plan.one * CONVERSION)
 
@@ -38,7 +38,7 @@ def _by_slots(record: Record, plan: PromisedPlan) -> str:
     seen, unit = set(), plan.columns.squared(1, substitution=False)
     for slot, row in zip(record.in_order(), released_rows(record, plan), strict=True):
         allowance = float(slot.release["allowance"])
-        public = round(_whole(plan) / allowance)
+        public = round(allowance_of_one(plan) / allowance)
         # What was cut has one column, and no weight.
         cut = max(1, min(isqrt(public**2 * unit), LARGEST_MULTIPLIER) // plan.cut_ratio)
         used = (row.multipliers[0], row.multipliers[-1])
@@ -71,9 +71,9 @@ def _by_rows(record: Record, plan: PromisedPlan) -> str:
         _check_sizes(used["sizes"], number, plan)
         allowance = float(slot.release["allowance"])
         require(
-            abs(allowance * alike / _whole(plan) - 1) <= _ROUNDING,
+            abs(allowance * alike / allowance_of_one(plan) - 1) <= _ROUNDING,
             f"slot {number} used a multiplier of {alike}, which means an allowance of "
-            f"{_whole(plan) / alike:.6g}; that of {allowance:.6g} is public",
+            f"{allowance_of_one(plan) / alike:.6g}; that of {allowance:.6g} is public",
         )
         terms = (used["multipliers"], used["sizes"])
         require(
@@ -112,7 +112,7 @@ def _check_sizes(sizes: list[Any], number: int, plan: PromisedPlan) -> None:
         f"slot {number} has no sizes, and sums are cells of their own, each of its size",
     )
     require(
-        not sizes or (len(plan.columns.views) == 1 and cells <= _MOST_SIZED),
+        not sizes or (len(plan.columns.views) == 1 and cells <= MOST_SIZED),
         f"slot {number} has sizes of cells, which views sum or which are too many",
     )
     require(

@@ -73,16 +73,21 @@ _IDEAS: dict[str, type[BudgetByRows]] = {
 }
 
 
-def _without(idea: str, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    planned = plan_by_rows(question_of(data, setting), PersonalBudgetSection())
+def without(idea: str, planned: BudgetByRows) -> BudgetByRows:
+    """The same run with one idea switched off."""
     given = {each.name: getattr(planned, each.name) for each in fields(planned)}
     # What was cut is counted as ever, and not added.
-    mechanism = _IDEAS[idea](**{**given, "cuts_nobody": idea == "cut"})
+    return _IDEAS[idea](**{**given, "cuts_nobody": idea == "cut"})
+
+
+def _ablated(idea: str, data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
+    planned = plan_by_rows(question_of(data, setting), PersonalBudgetSection())
+    mechanism = without(idea, planned)
     return Outcome.of_trials(
         one_trial(mechanism, data, setting, trial_seed(seed, trial)) for trial in range(trials)
     )
 
 
 WITHOUT: dict[str, LabMechanism] = {
-    f"personal-budget-without-{idea}": partial(_without, idea) for idea in _IDEAS
+    f"personal-budget-without-{idea}": partial(_ablated, idea) for idea in _IDEAS
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -153,7 +154,7 @@ class Chooser:
         self, looks: Sequence[Look], standing: Standing, past: Past = NOTHING_SPENT
     ) -> float:
         """From looks with the same sizes of cells."""
-        least, crowds = self.least(standing), _crowds(looks)
+        least, crowds = self.least(standing), _crowds(tuple(looks))
         if not crowds:
             return max(least, float(_ALLOWANCES[0]))
         expected = self._expected_error(crowds, looks[-1].slot, standing, past)
@@ -164,7 +165,7 @@ class Chooser:
     ) -> tuple[float, ...]:
         """Under an allowance, what of the whole campaign is cut and counted in each column for
         that, and at the end what none of them counts: in conversions, on average over guesses."""
-        crowds, found = _crowds(looks, even_unseen=True), [0.0] * (len(self.cuts) + 1)
+        crowds, found = _crowds(tuple(looks), even_unseen=True), [0.0] * (len(self.cuts) + 1)
         for weight, cut, people in self._cuts(
             crowds, looks[-1].slot, standing, np.array([allowance]), past
         ):
@@ -258,7 +259,9 @@ def in_bins(histogram: tuple[int, ...]) -> tuple[int, ...]:
     return histogram
 
 
-def _crowds(looks: Sequence[Look], even_unseen: bool = False) -> list[Crowd]:
+# Between two looks every slot asks the same.
+@lru_cache(maxsize=8)
+def _crowds(looks: tuple[Look, ...], even_unseen: bool = False) -> list[Crowd]:
     """From looks with the same sizes of cells, of which the newest and those not older than half of
     its slot count together."""
     newest = looks[-1]

@@ -46,10 +46,12 @@ class Estimates:
         alike = [(row.multipliers[0], row.sizes) for row in self.rows]
         # Many rows have the same.
         of_cells = {
-            (own, sizes): multipliers_of(own, sizes) or (own,) * len(self.counted)
+            (own, sizes): np.array(
+                multipliers_of(own, sizes) or (own,) * len(self.counted), dtype=np.float64
+            )
             for own, sizes in set(alike)
         }
-        return weight * np.array([of_cells[each] for each in alike], dtype=np.float64)
+        return weight * np.array([of_cells[each] for each in alike])
 
     @cached_property
     def _cut_multipliers(self) -> Reals:
@@ -60,7 +62,7 @@ class Estimates:
     def _noisy(self) -> Reals:
         """By row and column, as if every multiplier were 1."""
         columns = self.counted.columns
-        values = np.array([[float(v) for v in row.values[:columns]] for row in self.rows])
+        values = np.array([row.reals[:columns] for row in self.rows])
         if len(self.counted.views) == 1:
             return values / self._multipliers
         return values / self._multipliers[:, :1]
@@ -86,7 +88,7 @@ class Estimates:
     def cut(self) -> Reals:
         """By slot and column of what was cut."""
         count = self._cut_multipliers.shape[1]
-        values = np.array([[float(v) for v in row.values[-count:]] for row in self.rows])
+        values = np.array([row.reals[-count:] for row in self.rows])
         return np.asarray(self.inverse @ (values / self._cut_multipliers))
 
     @cached_property

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from math import sqrt
 
 import numpy as np
@@ -46,6 +47,12 @@ class Measurement:
     def scale(self) -> float:
         """Of the noise of every row, the same for the whole campaign."""
         return row_scale(sum(self.slot_rho, Fraction(0)), self.adjacency)
+
+    @cached_property
+    def spendable(self) -> tuple[Fraction, ...]:
+        """The part of every budget that may have been spent after so many slots, from none on."""
+        reached = list(accumulate(self.slot_rho, initial=Fraction(0)))
+        return tuple(each / reached[-1] for each in reached)
 
     @cached_property
     def shares(self) -> tuple[Fraction, ...]:
@@ -88,10 +95,10 @@ class Measurement:
     def terms(self, slot: int, multipliers: tuple[int, ...], sizes: tuple[int, ...]) -> Terms:
         """The filter's terms of a slot. Users are held to what the slots so far may spend, so that
         what was released up to a slot costs no more than what was charged for it."""
-        spendable = LIMIT * sum(self.slot_rho[:slot], Fraction(0)) / sum(self.slot_rho, Fraction(0))
-        kept, *cuts = (int(spendable * share) for share in self.shares)
+        limit = LIMIT * self.spendable[slot]
+        kept, *cuts = (int(limit * share) for share in self.shares)
         first, *rest = (
-            Tier(multiplier, limit) for multiplier, limit in zip(multipliers[1:], cuts, strict=True)
+            Tier(multiplier, part) for multiplier, part in zip(multipliers[1:], cuts, strict=True)
         )
         # Needs have cells multiplied with their sizes.
         per_need = multipliers[0] / (ONE_SIZE if sizes else 1)
@@ -118,10 +125,15 @@ class Measurement:
     def row_shares(self, doubt: float) -> Reals:
         """Each row's part of what somebody costs who comes evenly: with the same cell again and
         again, or as far as that is in doubt, as often with others."""
-        entries = self.strategy.matrix.astype(np.float64)
-        own, across = (entries**2).sum(axis=1), entries.sum(axis=1) ** 2
+        own, across = self._row_costs
         spread_out = doubt * _SPREAD_OUT
         return np.asarray(spread_out * own / own.sum() + (1 - spread_out) * across / across.sum())
+
+    @cached_property
+    def _row_costs(self) -> tuple[Reals, Reals]:
+        """By row: of somebody who meets other cells every time, and always the same."""
+        entries = self.strategy.matrix.astype(np.float64)
+        return (entries**2).sum(axis=1), entries.sum(axis=1) ** 2
 
     @cached_property
     def needs(self) -> Needs:

@@ -108,7 +108,7 @@ class Outlook:
         for share, row in zip(shares, rows, strict=False):
             allowance = row.allowance * then[row.sizes] / now
             spent += share / allowance**2
-        most = float(sum(self.measurement.slot_rho[: len(rows)]) / sum(self.measurement.slot_rho))
+        most = float(self.measurement.spendable[len(rows)])
         weight = min(1.0, (_FEW_CELLS / len(self.layout)) ** 2)
         return Past(spent, most, float(shares[len(rows) :].sum()), weight)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from adsbpc.model.release import Measured
+from adsbpc.workloads.queries import Reals
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,11 @@ class Row:
     allowance: float
     values: tuple[int, ...]
     histogram: tuple[int, ...]
+
+    @cached_property
+    def reals(self) -> Reals:
+        """The values, as estimates take them: again at every later slot."""
+        return np.array([float(value) for value in self.values])
 
     @classmethod
     def of(cls, released: Measured) -> Row:
