@@ -164,7 +164,7 @@ class Client:
 
     def push_spend(self, campaign: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """All that publishers were paid, in place of what was sent before: `publisher_id`, `day`
-        and `amount` of each row."""
+        and `amount` of each row, and if you like `dimensions`, values by their names."""
         plain = [{**row, "day": str(row["day"])} for row in rows]
         answer = self._send("PUT", f"/v1/campaigns/{campaign}/spend", json={"rows": plain})
         return dict(answer.json())
