@@ -15,6 +15,8 @@ from adsbpc import Campaign
 from adsbpc.campaign.spend import read_spend
 from adsbpc.errors import SourceError
 from adsbpc.model import load_spec
+from adsbpc.report import Report
+from adsbpc.report.schema import ReportObject
 from tests.campaign.files import ADSBPC, edit, write_campaign
 from tests.campaign.measured import Shop, write_shop
 
@@ -125,12 +127,17 @@ def shop_with(content: str, tmp_path: Path, by: str) -> Shop:
     return shop
 
 
-def test_spend_by_country_adds_up_to_that_of_publishers(tmp_path: Path) -> None:
-    """And every sum that conversions have, and spend too, has a cost."""
-    shop = shop_with(BY_COUNTRY, tmp_path, '["country"]')
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """After two days, of a shop whose spend is by country."""
+    shop = shop_with(BY_COUNTRY, tmp_path_factory.mktemp("shop"), '["country"]')
     campaign = Campaign.load(shop.file)
     campaign.release(through="2026-03-02")
-    report = campaign.report()
+    return campaign.report()
+
+
+def test_spend_by_country_adds_up_to_that_of_publishers(report: Report) -> None:
+    """And every sum that conversions have, and spend too, has a cost."""
     assert report.spend is not None
     assert report.spend.by(["publisher"], 1, 2) == {("P-1",): 500.0, ("P-2",): 90.0}
     assert report.spend.by(["country"], 1, 2) == {("DE",): 390, ("FR",): 150, ("other",): 50}
@@ -154,11 +161,8 @@ def test_spend_by_country_adds_up_to_that_of_publishers(tmp_path: Path) -> None:
     assert {(each.publisher, *each.keys) for each in returns} == {("(all)",), ("P-1",), ("P-2",)}
 
 
-def test_costs_of_cells_in_files(tmp_path: Path) -> None:
-    shop = shop_with(BY_COUNTRY, tmp_path, '["country"]')
-    campaign = Campaign.load(shop.file)
-    campaign.release(through="2026-03-02")
-    report = campaign.report()
+def test_costs_of_cells_in_files(report: Report) -> None:
+    ReportObject.model_validate_json(report.to_json(), strict=True)
     rows = list(csv.DictReader(report.to_csv().splitlines()))
     (row,) = (
         each for each in rows
