@@ -13,7 +13,7 @@ import pytest
 from adsbpc.lab.baselines import personal
 from adsbpc.lab.catalogue import MECHANISMS, personal_budgets
 from adsbpc.lab.datasets import load_dataset
-from adsbpc.lab.evaluation import Prepared, Setting, scores_of
+from adsbpc.lab.evaluation import Prepared, Scores, Setting, ViewScores, scores_of
 from adsbpc.model import Adjacency
 from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.workloads import Margins
@@ -150,7 +150,7 @@ def test_sums_of_all_views_are_as_close_as_the_closed_form_says() -> None:
     weights = (1, 3, 3)
     unit, margins = sum(weight**2 for weight in weights), Margins((50, 20), weights)
     cell = alone.wrmse_closed_form
-    found = {**views.coarser, "cells": views}
+    found: dict[str, ViewScores | Scores] = {**views.coarser, "cells": views}
     for depth, name in enumerate(("total", "publisher", "cells")):
         expected, own = cell * sqrt(unit * margins.view_variance(depth)), found[name]
         assert own.wrmse is not None
