@@ -214,13 +214,18 @@ class Client:
     def report(
         self,
         campaign: str,
-        format: Literal["json", "csv", "parquet", "html"] = "json",
+        format: Literal["json", "csv", "parquet", "html", "mmm"] = "json",
         level: float = 0.95,
         adjusted: bool = False,
         band: bool = False,
+        measure: str | None = None,
     ) -> bytes:
-        """The report as a file of that format."""
-        query = {"format": format, "level": level, "adjusted": adjusted, "band": band}
+        """The report as a file of that format; a page is about one `measure`."""
+        query: dict[str, Any] = {
+            "format": format, "level": level, "adjusted": adjusted, "band": band,
+        }  # fmt: skip
+        if measure is not None:
+            query["measure"] = measure
         return self._send("GET", f"/v1/campaigns/{campaign}/report", params=query).content
 
     def statement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -97,6 +98,13 @@ def test_spend_makes_costs_and_returns(server: Running, operator: Client, clock:
     operator.release(campaign)
     server.show(campaign)
     advertiser = server.client("advertiser", "Ad-1")
+    weeks = list(csv.DictReader(advertiser.report(campaign, "mmm").decode().splitlines()))
+    assert {row["measure"] for row in weeks} == {"conversions", "revenue"}
+    page = advertiser.report(campaign, "html", measure="revenue").decode()
+    assert page != advertiser.report(campaign, "html").decode()
+    with pytest.raises(ClientError, match=r"'revenu'.*Did you mean") as refused:
+        advertiser.report(campaign, "html", measure="revenu")
+    assert refused.value.status == 422
     assert json.loads(advertiser.report(campaign))["ratios"][0]["name"] == "value per conversion"
     row = {"publisher_id": "P-1", "day": START.date(), "amount": 10}
     told = advertiser.push_spend(campaign, [row, {**row, "publisher_id": "other", "amount": 4.5}])
