@@ -196,8 +196,9 @@ def test_from_files_to_the_report_and_the_audit(privacy: str, tmp_path: Path) ->
     assert reached.group_by("view").len().sort("len").rows() == [
         ("total", 4), ("publisher", 12), ("publisher x device", 24),
     ]  # fmt: skip
+    # Both measures of it are by device too.
     assert found.filter(found["measure"] == "frequency")["publisher"].to_list() == [
-        "(all)", *PUBLISHERS,
+        "(all)", *PUBLISHERS, *(name for name in PUBLISHERS for _ in range(2)),
     ]  # fmt: skip
     assert "people reached" in campaign.report(measure="reach").to_html()
     # Adjusted, every sum has a series of its own that never falls.

@@ -33,6 +33,25 @@ def test_compare(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_compare_shows_every_view(tmp_path: Path) -> None:
+    options = (
+        "--datasets", "countries", "--mechanisms", "personal-budget,personal-budget-views",
+        "--allowance", 1.5, "--slots", 2, "--users", 500, "--trials", 2,
+    )  # fmt: skip
+    done = adsbpc("lab", "compare", *options, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [(row["mechanism"], row["view"]) for row in rows] == [
+        (mechanism, view)
+        for mechanism in ("personal-budget", "personal-budget-views")
+        for view in ("publisher x country", "publisher", "total")
+    ]
+    errors = {(row["mechanism"], row["view"]): row["wrmse"] for row in rows}
+    # Sums of cells are far off, unless they have columns of their own.
+    for view in ("publisher", "total"):
+        assert errors["personal-budget-views", view] < errors["personal-budget", view] / 2
+
+
 def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
     lines = ["user_id,slot,publisher_id,weight"]
     lines += [f"u{k % 30},{1 + k % 4},P-{k % 2},1" for k in range(120)]
@@ -61,6 +80,7 @@ def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
         (("compare", "--queries", "prefxi"), "expected one of prefix, end, sliding, slot"),
         (("compare", "--adjacency", "swap"), "expected add-remove or substitute"),
         (("compare", "--rho", "none"), "rho = none: expected a number above 0"),
+        (("compare", "--allowance", "2", "--mechanisms", "ipa"), "--allowance 2 is of personal"),
         (("reproduce", "prefxi"), 'Did you mean "prefix"?'),
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from adsbpc.contributions import ArrayAccounts, CellIndex
+from adsbpc.errors import SpecError
 from adsbpc.lab.coverage import BAND, FIRST, HALF, LAST, Held, one_trial, rows_of
 from adsbpc.lab.repeated import Month, RepeatedCampaign, Stream
 from adsbpc.privacy import Terms
@@ -125,3 +126,8 @@ def test_intervals_and_bands_hold(campaign: RepeatedCampaign) -> None:
     for row in rows_of([one_trial(campaign, seed) for seed in range(25)]):
         least = 0.93 if row["when"] == BAND else 0.935
         assert row["coverage"] + 4 * row["standard_error"] >= least, row
+
+
+def test_a_set_of_more_dimensions_is_refused() -> None:
+    with pytest.raises(SpecError, match="countries: expected sets that tell publishers apart"):
+        RepeatedCampaign(people=50, slots=2, dataset="countries").draw(1)

@@ -62,7 +62,7 @@ def test_purchases_have_circumstances_and_publishers_are_paid(tmp_path: Path) ->
     assert 0 < capped < 0.02
     spend = read_spend(spec)
     assert spend is not None
-    assert {name for name, _ in spend.amounts} == set(spec.reported_publishers)
+    assert {name for (name,), _ in spend.amounts} == set(spec.reported_publishers)
     assert {slot for _, slot in spend.amounts} == set(range(1, 32))
     assert spend.until(31) > spend.until(30) > 0
 

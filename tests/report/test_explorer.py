@@ -52,9 +52,11 @@ def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("shop")
     found = write_shop(folder, people=150, privacy=request.param)
     (folder / "spend.csv").write_text(
-        "publisher_id,day,amount\nP-1,2026-03-01,900\nP-2,2026-03-02,300\nP-1,2026-03-03,100\n"
+        "publisher_id,day,amount,country\nP-1,2026-03-01,900,DE\nP-2,2026-03-02,300,FR\n"
+        "P-1,2026-03-03,100,FR\n"
     )
-    found.file.write_text(found.file.read_text() + '\n[spend]\nfile = "spend.csv"\n')
+    spend = '\n[spend]\nfile = "spend.csv"\nby = ["country"]\n'
+    found.file.write_text(found.file.read_text() + spend)
     campaign = Campaign.load(found.file)
     campaign.release()
     return campaign
@@ -130,6 +132,35 @@ def test_what_is_shown_first_is_what_a_page_without_script_has(
         label, value, within = _texts(figure, "dt, dd, dd small:first-of-type")
         shown = f"{label} {value.partition(within)[0]}{within}"
         assert shown.lower() in plain.lower()
+
+
+def test_what_was_paid_stands_beside_every_row_that_it_is_known_of(
+    reader: Reader, shop: Campaign
+) -> None:
+    report = shop.report()
+    page = reader.open(report).page
+    table = page.locator("#breakdown")
+    assert "Cost per conversion" in _texts(table, "thead th")
+    table.get_by_role("button", name="P-1").click()
+    shown = {
+        _texts(row, "th")[0]: _texts(row, "td.ratio")[0] for row in table.locator("tbody tr").all()
+    }
+    costs = {
+        list(each.keys.values())[-1] if each.keys else each.publisher: each
+        for each in report.ratios
+        if each.name == "cost per conversion" and (not each.keys or each.publisher == "P-1")
+    }
+    assert set(costs) == {"(all)", "P-1", "P-2", "DE", "FR"}
+    # Nothing was paid for others: of publishers, of countries.
+    assert {name for name, text in shown.items() if not text} == {"other"}
+    for name, text in shown.items():
+        if (ratio := costs.get(name)) is not None and ratio.value is not None:
+            assert ratio.low is not None
+            assert ratio.high is not None
+            told = interval(ratio.low, ratio.high, 2)
+            assert text == f"{amount(ratio.value, 2)} ({told})"
+    page.get_by_label("of", exact=True).select_option("revenue, EUR")
+    assert "Return on spend" in _texts(table, "thead th")
 
 
 def test_a_view_can_be_sent(reader: Reader, shop: Campaign) -> None:

@@ -53,7 +53,7 @@ def test_intervals_cover() -> None:
 
 def test_what_a_conversion_costs() -> None:
     made = MadeUp(publishers=("big", "small"), slots=10, released=5, volume=500, scale=5)
-    spend = Spend({("big", 1): 100.0, ("big", 6): 1e9, ("small", 5): 50.0})
+    spend = Spend({(("big",), 1): 100.0, (("big",), 6): 1e9, (("small",), 5): 50.0})
     report = made.report(spend=spend)
     found = {each.publisher: each for each in report.ratios}
     cells = {cell.publisher: cell for cell in report.running_totals([5])}
@@ -68,7 +68,7 @@ def test_what_a_conversion_costs() -> None:
 
 def test_a_cost_that_cannot_be_told() -> None:
     made = MadeUp(publishers=("tiny",), released=3, volume=0.1, scale=50)
-    report = made.report(spend=Spend({("tiny", 1): 10.0}))
+    report = made.report(spend=Spend({(("tiny",), 1): 10.0}))
     assert [(each.value, each.low, each.high) for each in report.ratios] == [(None, None, None)] * 2
     assert report.ratio_table() is not None
 
@@ -76,7 +76,7 @@ def test_a_cost_that_cannot_be_told() -> None:
 def test_a_cost_of_nothing_at_all() -> None:
     """Adjusted figures are never negative, and their intervals may begin at 0."""
     made = MadeUp(publishers=("tiny",), released=3, volume=0.1, scale=50)
-    report = made.report(spend=Spend({("tiny", 1): 10.0}), adjusted=True)
+    report = made.report(spend=Spend({(("tiny",), 1): 10.0}), adjusted=True)
     assert min(cell.low for cell in report.running_totals([3])) == 0
     assert [each.value for each in report.ratios] == [None, None]
 

@@ -210,7 +210,7 @@ class MadeUpTrial:
         spend = None
         if self.daily_spend:
             slots = range(1, self.slots + 1)
-            spend = Spend({(name, k): self.daily_spend for name in PUBLISHERS for k in slots})
+            spend = Spend({((name,), k): self.daily_spend for name in PUBLISHERS for k in slots})
         return Report(
             self.spec, tuple(self.releases), Promise(guarantee, 9.0, 1e-6, Fraction(9), 30.0),
             Budget(spent, spent), Budget(spent, spent), noise_of=self.noise_of, spend=spend,

@@ -24,7 +24,8 @@ from adsbpc.workloads import per_slot, prefix_sums
 LEVEL = 0.95
 REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 # Parts of the total that sums are shown for, besides the average one.
-_PARTS = (0.1, 0.02)
+SMALL_PART = 0.02
+_PARTS = (0.1, SMALL_PART)
 _OTHERS = 8
 _TARGET = re.compile(
     r"(?P<measure>[^/=@]+)/(?P<view>[^/=@]+)(@(?P<part>[0-9.]+)%)?=(?P<within>[0-9.]+)%"

@@ -62,10 +62,13 @@ def promise_of(spec: CampaignSpec) -> dict[str, Any]:
         for name, section in sections.items()
     }
     if spec.measure:
-        # What a later version might choose otherwise is stated.
+        # What a later version might choose otherwise is stated: weights, wherever they come from.
         promise["measures"] = {
-            each.name: {**each.model_dump(mode="json"), "weights": list(each.stated_weights)}
-            for each in spec.measure
+            each.name: {
+                **each.model_dump(mode="json", exclude={"importance"}),
+                "weights": list(measure.layout.weights),
+            }
+            for each, measure in zip(spec.measure, spec.measures, strict=True)
         }
         promise["dimensions"] = {
             name: section.model_dump(mode="json") for name, section in spec.dimensions.items()

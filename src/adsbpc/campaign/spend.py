@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from math import isfinite
 from pathlib import Path
@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo
 
 from adsbpc.errors import SourceError, did_you_mean
 from adsbpc.model import CampaignSpec
+from adsbpc.model.grid import OTHER_PUBLISHER
+from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.slots import to_microseconds
-from adsbpc.model.spend import Spend, SpendSection
+from adsbpc.model.spend import Spend
 
 
 def read_spend(spec: CampaignSpec) -> Spend | None:
@@ -22,23 +24,43 @@ def read_spend(spec: CampaignSpec) -> Spend | None:
     if section is None:
         return None
     file = spec.directory / section.file
-    names = (section.publisher, section.day, section.amount)
-    rows = ((row[name] for name in names) for row in _rows(file, section))
-    return spend_of(spec, rows, f"{file}, ")
+    names = (section.publisher, section.day, section.amount, *section.by)
+    rows = ([row[name] for name in names] for row in _rows(file, names))
+    return spend_of(spec, rows, section.by, f"{file}, ")
 
 
-def spend_of(spec: CampaignSpec, rows: Iterable[Iterable[Any]], where: str = "") -> Spend:
-    """From rows of publisher, day and amount."""
-    amounts: dict[tuple[str, int], float] = {}
-    for number, (publisher, day, amount) in enumerate(rows, start=1):
+def spend_of(
+    spec: CampaignSpec, rows: Iterable[Sequence[Any]], by: Sequence[str] = (), where: str = ""
+) -> Spend:
+    """From rows of publisher, day, amount and a value of each further dimension."""
+    known = {name: _values(name, by, spec) for name in by}
+    amounts: dict[tuple[tuple[str, ...], int], float] = {}
+    for number, (publisher, day, amount, *values) in enumerate(rows, start=1):
         row = f"{where}row {number}"
-        place = _publisher(publisher, spec, row), _slot(day, spec, row)
+        keys = (
+            _listed(publisher, "publisher", spec.reported_publishers, row),
+            *(_listed(value, name, known[name], row)
+              for name, value in zip(by, values, strict=True)),
+        )  # fmt: skip
+        place = keys, _slot(day, spec, row)
         amounts[place] = amounts.get(place, 0.0) + _amount(amount, row)
-    return Spend(amounts)
+    return Spend(amounts, (PUBLISHER, *by))
 
 
-def _rows(file: Path, section: SpendSection) -> Iterator[dict[str, Any]]:
-    wanted = (section.publisher, section.day, section.amount)
+def _values(name: str, by: Sequence[str], spec: CampaignSpec) -> Sequence[str]:
+    """Those that a dimension has in reports."""
+    if name not in spec.dimensions or by.count(name) > 1:
+        declared = list(spec.dimensions)
+        raise SourceError(
+            "spend by dimensions",
+            f"{name!r} among {', '.join(by)}",
+            f"each once, of those of [dimensions]: {', '.join(declared) or 'it has none'}",
+            f"Correct or remove it.{did_you_mean(name, declared)}",
+        )
+    return (*spec.dimensions[name].values, OTHER_PUBLISHER)
+
+
+def _rows(file: Path, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
     try:
         if file.suffix == ".parquet":
             from adsbpc.engines.frames import parquet_rows
@@ -59,20 +81,20 @@ def _rows(file: Path, section: SpendSection) -> Iterator[dict[str, Any]]:
             raise SourceError(
                 f"{file}, column {name!r}",
                 f"only the columns {', '.join(columns)}",
-                "publisher, day and amount of each row",
+                "publisher, day and amount of each row, and a column for each dimension",
                 f"Map it in [spend].{did_you_mean(name, columns)}",
             )
     yield from rows
 
 
-def _publisher(given: Any, spec: CampaignSpec, where: str) -> str:
+def _listed(given: Any, dimension: str, known: Sequence[str], where: str) -> str:
     name = "" if given is None else str(given).strip()
-    if name not in spec.reported_publishers:
+    if name not in known:
         raise SourceError(
             where,
-            f"publisher {name!r}",
+            f"{dimension} {name!r}",
             "one that the campaign lists, or other",
-            f"Correct it, or count it as other.{did_you_mean(name, spec.reported_publishers)}",
+            f"Correct it, or count it as other.{did_you_mean(name, known)}",
         )
     return name
 

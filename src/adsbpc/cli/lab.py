@@ -16,7 +16,7 @@ from rich.table import Table
 
 from adsbpc.cli.console import notes, progress, results, stoppable
 from adsbpc.errors import SpecError, no_such_choice
-from adsbpc.lab.catalogue import MECHANISMS, ONLY_IF_NAMED, REMARKS, mechanism_named
+from adsbpc.lab.catalogue import MECHANISMS, ONLY_IF_NAMED, PERSONAL, REMARKS, mechanism_named
 from adsbpc.lab.coverage import Trial, rows_of, trials_of
 from adsbpc.lab.datasets import DATASETS
 from adsbpc.lab.evaluation import QUERIES
@@ -59,6 +59,7 @@ class Comparison:
     users: int | None
     trials: int
     seed: int
+    allowance: float | None
 
     def runs(self) -> list[Run]:
         usual = [name for name in MECHANISMS if name not in ONLY_IF_NAMED]
@@ -77,6 +78,12 @@ class Comparison:
             raise SpecError("--data stands for itself: remove --datasets and --users")
         if self.data is None and self.largest_user is not None:
             raise SpecError("--largest-user belongs to --data: remove it")
+        if self.allowance is not None and not set(names) <= PERSONAL.keys():
+            raise SpecError(
+                f"--allowance {self.allowance:g} is of personal budgets: name mechanisms among "
+                f"{', '.join(PERSONAL)} only, or remove it"
+            )
+        options = {} if self.allowance is None else {"allowance": self.allowance}
         own = self.data is not None
         sets = [self.data.stem] if self.data is not None else named
         slots = self.slots if self.slots is not None else 0 if own else 31
@@ -95,6 +102,7 @@ class Comparison:
                 data=str(self.data.resolve()) if self.data is not None else None,
                 data_version=version,
                 largest_user=self.largest_user,
+                options=options,
             )
             for dataset in sets
             for rho in budgets
@@ -143,16 +151,33 @@ def run_compare(asked: Comparison, jobs: int, plot: Path | None, as_json: bool) 
 
 
 def _by_view(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row for figures of one publisher, and one for all of them together."""
-    common = {name: row[name] for name in row if not name.startswith("total_")}
-    of_total = {name.removeprefix("total_"): row[name] for name in row if name.startswith("total_")}
+    """A row for figures of the finest view, and one for the sums of each coarser one."""
+    views = _coarser(row)
+    common = {name: row[name] for name in row if not name.startswith(_prefixes(views))}
     unknown = dict.fromkeys(
-        name for name in (*_ONLY_OF_PUBLISHERS, *_RELATIVE_ERRORS) if name in common
+        name for name in (*_ONLY_OF_THE_FINEST, *_RELATIVE_ERRORS) if name in common
     )
-    return [{**common, "view": "publisher"}, {**common, **unknown, **of_total, "view": "total"}]
+    of_views = [
+        {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
+        for prefix in _prefixes(views)
+    ]
+    return [common] + [
+        {**common, **unknown, **own, "view": view}
+        for view, own in zip(views, of_views, strict=True)
+    ]
 
 
-_ONLY_OF_PUBLISHERS = (
+def _coarser(row: dict[str, Any]) -> list[str]:
+    """Views that sum up what is told apart, finer ones first."""
+    end = "_last_rmse"
+    return [name.removesuffix(end) for name in row if name.endswith(end)]
+
+
+def _prefixes(views: list[str]) -> tuple[str, ...]:
+    return tuple(f"{view}_" for view in views)
+
+
+_ONLY_OF_THE_FINEST = (
     "wrmse_closed_form", "wrmse_mean_of_roots", "last_rmse_closed_form", "rmse", "max_variance",
 )  # fmt: skip
 _RELATIVE_ERRORS = ("relative_error_large", "relative_error_medium", "relative_error_small")
@@ -170,11 +195,13 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
         collapse_padding=True,
     )
     table.add_column("mechanism", no_wrap=True)
-    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "total", "sec."):
+    views = _coarser(first)
+    for heading in ("error", "bias", "noise", "max var.", "x best", "at end", *views, "sec."):
         table.add_column(heading, justify="right")
-    table.caption = (
-        "error, bias and noise of one publisher's figure, in conversions (variance: squared); "
-        "total: the error of all publishers together at the end"
+    further = "".join(f"; {view}: the error of its sums at the end" for view in views[:-1])
+    read = (
+        f"error, bias and noise of one {first['view']}'s figure, in conversions (variance: "
+        f"squared){further}; total: the error of everything together at the end"
     )
     # Who answers the last query alone has no error over all of them, and comes last.
     scored = sorted((row for row in rows if row["wrmse"] is not None), key=itemgetter("wrmse"))
@@ -192,7 +219,7 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
             ]
         table.add_row(
             row["mechanism"] + remark, *over_all, f"{row['last_rmse']:,.1f}",
-            f"{row['total_last_rmse']:,.1f}", f"{row['seconds']:.3f}",
+            *(f"{row[f'{view}_last_rmse']:,.1f}" for view in views), f"{row['seconds']:.3f}",
         )  # fmt: skip
     shown = {row["mechanism"] for row in rows}
     told = [f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown]
@@ -201,7 +228,7 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
             f"ipa, bin, stream and umm were given GS = {first['gs']}, read off this very data; "
             "--largest-user says what is public"
         )
-    table.caption = "\n".join(told)
+    table.caption = "\n".join([read, *told])
     return table
 
 

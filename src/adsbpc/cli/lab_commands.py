@@ -62,6 +62,10 @@ def compare(
     ] = None,
     trials: Trials = 10,
     seed: Seed = 1,
+    allowance: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Of personal budgets: public, in place of one that is found."),
+    ] = None,
     jobs: Jobs = 1,
     plot: Annotated[
         Path | None,
@@ -88,6 +92,7 @@ def compare(
         users,
         trials,
         seed,
+        allowance,
     )
     run_compare(asked, jobs, plot, as_json)
 

@@ -164,7 +164,7 @@ class Client:
 
     def push_spend(self, campaign: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """All that publishers were paid, in place of what was sent before: `publisher_id`, `day`
-        and `amount` of each row."""
+        and `amount` of each row, and if you like `dimensions`, values by their names."""
         plain = [{**row, "day": str(row["day"])} for row in rows]
         answer = self._send("PUT", f"/v1/campaigns/{campaign}/spend", json={"rows": plain})
         return dict(answer.json())
@@ -218,13 +218,18 @@ class Client:
     def report(
         self,
         campaign: str,
-        format: Literal["json", "csv", "parquet", "html"] = "json",
+        format: Literal["json", "csv", "parquet", "html", "mmm"] = "json",
         level: float = 0.95,
         adjusted: bool = False,
         band: bool = False,
+        measure: str | None = None,
     ) -> bytes:
-        """The report as a file of that format."""
-        query = {"format": format, "level": level, "adjusted": adjusted, "band": band}
+        """The report as a file of that format; a page is about one `measure`."""
+        query: dict[str, Any] = {
+            "format": format, "level": level, "adjusted": adjusted, "band": band,
+        }  # fmt: skip
+        if measure is not None:
+            query["measure"] = measure
         return self._send("GET", f"/v1/campaigns/{campaign}/report", params=query).content
 
     def statement(

@@ -11,6 +11,22 @@ from adsbpc.lab.baselines.stream import stream
 from adsbpc.lab.evaluation import LabMechanism
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 
+# Personal budgets by name, with the weights of everything and of further levels, where sums have
+# columns of their own.
+PERSONAL: dict[str, tuple[int, int] | None] = {
+    "personal-budget": None,
+    "personal-budget-total": (1, 8),
+    "personal-budget-views": (1, 3),
+}
+
+
+def personal_budgets(name: str, section: PersonalBudgetSection) -> LabMechanism:
+    weights = PERSONAL[name]
+    if weights is None:
+        return personal.personal_budget(section)
+    return personal.with_columns_for_sums(*weights, section)
+
+
 MECHANISMS: dict[str, LabMechanism] = {
     "ipa": strategies.IPA,
     "bin": strategies.BINARY_TREE,
@@ -22,9 +38,8 @@ MECHANISMS: dict[str, LabMechanism] = {
     "adsbpc": bounded.adsbpc(AdsBPCSection()),
     "adsbpc-svt": bounded.adsbpc(AdsBPCSection(bounds="svt")),
     "adsbpc-oracle": bounded.oracle,
-    "personal-budget": personal.personal_budget(PersonalBudgetSection()),
+    **{name: personal_budgets(name, PersonalBudgetSection()) for name in PERSONAL},
     "personal-budget-oracle": personal.oracle,
-    "personal-budget-total": personal.with_totals,
     **WITHOUT,
     "pipelinedp": PipelineDP(),
     "pipelinedp-guess": PipelineDP(limits="guess"),
@@ -32,14 +47,17 @@ MECHANISMS: dict[str, LabMechanism] = {
 }
 
 # They are run if they are named: ablations, and what takes long and answers one query.
-ONLY_IF_NAMED = (*WITHOUT, "pipelinedp", "pipelinedp-guess", "pipelinedp-oracle")
+ONLY_IF_NAMED = (
+    *WITHOUT, "personal-budget-views", "pipelinedp", "pipelinedp-guess", "pipelinedp-oracle",
+)  # fmt: skip
 
 # What each one needs or is, for tables and the page.
 REMARKS = {
     "adsbpc-published": "as the paper's listings have it: spends more than it says",
     "adsbpc-oracle": "not private: its bound is read from the data",
     "personal-budget-oracle": "not private: its allowance is read from the data",
-    "personal-budget-total": "with columns for the sum of all publishers, weights 1 and 8",
+    "personal-budget-total": "with columns for sums: weight 1 for everything, 8 for further levels",
+    "personal-budget-views": "with columns for sums: weight 1 for everything, 3 for further levels",
     "personal-budget-without-renewals": "the past is not measured again; publishers are alike",
     "personal-budget-without-sizes": "all publishers are measured alike",
     "personal-budget-without-cut": "what was cut is not added back",

@@ -23,7 +23,6 @@ from adsbpc.mechanisms import (
     promise_with,
 )
 from adsbpc.model import (
-    ALL_PUBLISHERS,
     PICO_RHO,
     Budget,
     CampaignSpec,
@@ -132,8 +131,8 @@ def one_trial(campaign: RepeatedCampaign, seed: int) -> Trial:
                 _add(found, (name, view, when), [(own.low, own.high)], [truth[place]])
             bands = [(cell.band_low, cell.band_high) for cell in series]
             _add(found, (name, view, BAND), bands, truth)
-    for ratio in report.ratios:
-        keys = () if ratio.publisher == ALL_PUBLISHERS else (ratio.publisher,)
+    for ratio in (each for each in report.ratios if not each.keys):
+        keys = () if ratio.is_of_everything else (ratio.publisher,)
         above, below = (truths[name][keys] for name in _RATIOS[ratio.name])
         view = "publisher" if keys else "total"
         _add(found, (ratio.name, view, LAST), [(ratio.low, ratio.high)], [above / below])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from math import sqrt
@@ -90,14 +90,19 @@ class Prepared:
         self._histogram = cache(self._contributions.histogram)
         self.user_totals = cache(self._user_totals)
         self.cells = cache(self._cells_of)
+        self.with_weights = cache(self._with_weights)
 
-    @cached_property
-    def with_totals(self) -> Prepared:
-        """The same people, where the sum of everything has columns of its own."""
-        layout = Layout(self.layout.dimensions, (1, 8))
+    def _with_weights(self, total: int, others: int) -> Prepared:
+        """The same people, where sums of every view have columns of their own."""
+        layout = Layout(self.layout.dimensions, (total, *[others] * len(self.layout.dimensions)))
         contributions = copy(self._contributions)
         contributions.layout = layout
         return Prepared(replace(self.dataset, contributions=contributions))
+
+    def summed(self, errors: Reals, depth: int) -> Reals:
+        """Of cells along the last axis, for the sums that keep the first dimensions."""
+        sums = self.layout.sizes[depth]
+        return np.asarray(errors.reshape(*errors.shape[:-1], sums, -1).sum(axis=-1))
 
     def histogram(self, slot: int, edges: Sequence[int]) -> Integers:
         return self._histogram(slot, tuple(edges)).copy()
@@ -164,11 +169,23 @@ class LabMechanism(Protocol):
 
 
 @dataclass(frozen=True)
+class ViewScores:
+    """Errors of the sums of a view; None where only the last query was answered."""
+
+    last_rmse: float
+    wrmse: float | None = None
+    wrmse_stderr: float | None = None
+    bias: float | None = None
+    noise: float | None = None
+
+
+@dataclass(frozen=True)
 class LastScores:
     """Errors of the last query, which every mechanism answers.
 
     `last_rmse` is a root mean square over trials and publishers, `last_rmse_closed_form` what it
-    would be with endless trials of the noise. `total_last_rmse` is that of all publishers together.
+    would be with endless trials of the noise. `coarser` has the same of sums, by the name of their
+    view: of all publishers together, and where a data set tells more apart, of publishers.
     """
 
     last_rmse: float
@@ -176,7 +193,7 @@ class LastScores:
     relative_error_large: float
     relative_error_medium: float
     relative_error_small: float
-    total_last_rmse: float
+    coarser: dict[str, ViewScores]
 
 
 @dataclass(frozen=True)
@@ -185,8 +202,7 @@ class Scores(LastScores):
 
     `wrmse` is the paper's sqrt(sum_j gamma_j^2 err_j^2) / n, as a root mean square over trials and
     publishers; `wrmse_mean_of_roots` averages the roots instead, and lies some 10% lower.
-    `wrmse_closed_form` is what it would be with endless trials of the noise. Those that begin with
-    `total` are the same for all publishers together.
+    `wrmse_closed_form` is what it would be with endless trials of the noise.
     """
 
     wrmse: float
@@ -197,45 +213,44 @@ class Scores(LastScores):
     noise: float
     rmse: float
     max_variance: float
-    total_wrmse: float
-    total_wrmse_stderr: float | None
-    total_bias: float
-    total_noise: float
 
 
 def scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> Scores:
     """For outcomes that answer all queries."""
     n, squares = setting.slots, setting.weights**2
     errors = outcome.bias + outcome.noise
-    weighted = np.einsum("q,tqp->tp", squares, errors**2)
-    wrmse, stderr = _root_mean_square(weighted, n)
-    together = _together(errors)
-    total, total_stderr = _root_mean_square(np.einsum("q,tqp->tp", squares, together**2), n)
+
+    def weighted(part: Reals) -> Reals:
+        return np.asarray(np.einsum("q,tqp->tp", squares, part**2))
 
     def size(part: Reals) -> float:
-        return float(sqrt(np.einsum("q,tqp->tp", squares, part**2).mean()) / n)
+        return float(sqrt(weighted(part).mean()) / n)
 
+    def of_view(depth: int, last: ViewScores) -> ViewScores:
+        parts = (data.summed(each, depth) for each in (errors, outcome.bias, outcome.noise))
+        whole, bias, noise = parts
+        root = _root_mean_square(weighted(whole), n)
+        return ViewScores(last.last_rmse, *root, size(bias), size(noise))
+
+    last = last_scores_of(outcome, data, setting)
+    finer_first = range(len(last.coarser) - 1, -1, -1)
+    coarser = {
+        name: of_view(depth, own)
+        for depth, (name, own) in zip(finer_first, last.coarser.items(), strict=True)
+    }
+    wrmse, stderr = _root_mean_square(weighted(errors), n)
     variance = (outcome.variances @ squares).mean() / n**2
     return Scores(
-        **asdict(last_scores_of(outcome, data, setting)),
+        **{**vars(last), "coarser": coarser},
         wrmse=wrmse,
         wrmse_stderr=stderr,
         wrmse_closed_form=float(np.sqrt(size(outcome.bias) ** 2 + variance)),
-        wrmse_mean_of_roots=float(np.sqrt(weighted).mean() / n),
+        wrmse_mean_of_roots=float(np.sqrt(weighted(errors)).mean() / n),
         bias=size(outcome.bias),
         noise=size(outcome.noise),
         rmse=float(np.sqrt((errors**2).mean())),
         max_variance=float(outcome.variances.max(axis=1).mean()),
-        total_wrmse=total,
-        total_wrmse_stderr=total_stderr,
-        total_bias=size(_together(outcome.bias)),
-        total_noise=size(_together(outcome.noise)),
     )
-
-
-def _together(errors: Reals) -> Reals:
-    """Of all publishers."""
-    return np.asarray(errors.sum(axis=2, keepdims=True))
 
 
 def _root_mean_square(weighted: Reals, n: int) -> tuple[float, float | None]:
@@ -257,7 +272,12 @@ def last_scores_of(outcome: Outcome, data: Prepared, setting: Setting) -> LastSc
         large,
         medium,
         small,
-        float(np.sqrt((_together(errors)[:, -1] ** 2).mean())),
+        {
+            data.layout.view_name(depth): ViewScores(
+                float(np.sqrt((data.summed(errors, depth)[:, -1] ** 2).mean()))
+            )
+            for depth in range(len(data.layout.dimensions) - 1, -1, -1)
+        },
     )
 
 

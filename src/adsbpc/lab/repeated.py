@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from adsbpc.contributions import ArrayContributions
+from adsbpc.errors import SpecError
 from adsbpc.lab.datasets import load_dataset
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Measure
 
@@ -45,6 +46,11 @@ class RepeatedCampaign:
             return self.spec, Month.of(self, np.random.default_rng((seed, 1)))
         own_size = self.dataset == "facebook"
         found = load_dataset(self.dataset, self.slots, seed, None if own_size else self.people)
+        if len(found.contributions.layout.dimensions) > 1:
+            raise SpecError(
+                f"--datasets {self.dataset}: expected sets that tell publishers apart and nothing "
+                "else. Remove it: `adsbpc lab compare` has its errors, view by view"
+            )
         return self._spec_of(list(found.publishers), {}), Stream(found.contributions)
 
     @property

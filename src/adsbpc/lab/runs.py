@@ -23,11 +23,11 @@ import numpy as np
 
 from adsbpc.durable import replacing
 from adsbpc.errors import SourceError, SpecError
-from adsbpc.lab.baselines import bounded, personal
+from adsbpc.lab.baselines import bounded
 from adsbpc.lab.baselines.pipelinedp import PipelineDP
 from adsbpc.lab.baselines.published import PublishedAdsBPC
 from adsbpc.lab.baselines.strategies import GlobalSensitivity
-from adsbpc.lab.catalogue import MECHANISMS, mechanism_named
+from adsbpc.lab.catalogue import MECHANISMS, PERSONAL, mechanism_named, personal_budgets
 from adsbpc.lab.datasets import load_dataset, read_own_data
 from adsbpc.lab.evaluation import (
     LabMechanism,
@@ -116,18 +116,25 @@ def compute(run: Run) -> dict[str, Any]:
         "users": data.dataset.users,
         "label": data.dataset.label,
         "gs": data.dataset.largest_user,
-        "publishers": len(data.layout),
+        "publishers": data.layout.sizes[1],
+        "view": data.layout.view_name(len(data.layout.dimensions)),
         **_scores(outcome, data, setting),
         "seconds": seconds,
     }
 
 
 def _scores(outcome: Outcome, data: Prepared, setting: Setting) -> dict[str, Any]:
-    """All scores by name; those over all queries are None if only the last was answered."""
+    """All scores by name, those of coarser views behind the view's; those over all queries are None
+    if only the last was answered."""
     if outcome.answers_all(setting):
-        return asdict(scores_of(outcome, data, setting))
-    none = dict.fromkeys(each.name for each in fields(Scores))
-    return {**none, **asdict(last_scores_of(outcome, data, setting))}
+        found = asdict(scores_of(outcome, data, setting))
+    else:
+        none = dict.fromkeys(each.name for each in fields(Scores))
+        found = {**none, **asdict(last_scores_of(outcome, data, setting))}
+    coarser = found.pop("coarser")
+    return found | {
+        f"{view}_{name}": value for view, own in coarser.items() for name, value in own.items()
+    }
 
 
 def mechanism_of(run: Run) -> LabMechanism:
@@ -140,8 +147,8 @@ def mechanism_of(run: Run) -> LabMechanism:
         return bounded.constant_bound(int(run.options["bound"]))
     if run.mechanism in ("adsbpc", "adsbpc-svt"):
         return bounded.adsbpc(AdsBPCSection(**run.options))
-    if run.mechanism == "personal-budget":
-        return personal.personal_budget(PersonalBudgetSection(**run.options))
+    if run.mechanism in PERSONAL:
+        return personal_budgets(run.mechanism, PersonalBudgetSection(**run.options))
     raise SpecError(f"mechanism {run.mechanism!r} has no options: remove {sorted(run.options)}")
 
 

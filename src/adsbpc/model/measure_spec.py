@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 
 from adsbpc.errors import did_you_mean
 from adsbpc.model.grid import ALL_PUBLISHERS, OTHER_PUBLISHER
-from adsbpc.model.layout import LARGEST_WEIGHT
+from adsbpc.model.layout import LARGEST_WEIGHT, Dimension, Layout
 from adsbpc.model.section import Key, Name, Section
 from adsbpc.model.toml import MisfitError
+from adsbpc.model.view_weights import weights_for
 
 Amount = Annotated[float, Field(gt=0, le=1e15)]
 MetricName = Literal[
@@ -55,7 +56,8 @@ class DimensionSection(Section):
 
 class MeasureSection(Section):
     """One question. `by` lists the dimensions whose product has the cells; sums that keep the first
-    of them, and all of them, have `weights`, from none to all. `share` is that of the budget."""
+    of them, and all of them, have `weights`, from none to all, or an `importance` each from which
+    these follow. `share` is that of the budget."""
 
     name: Key
     metric: MetricName = "conversions"
@@ -64,6 +66,7 @@ class MeasureSection(Section):
     by: Annotated[tuple[Name, ...], Field(min_length=1, max_length=4)] = (PUBLISHER,)
     share: Annotated[float, Field(ge=0.001, le=1)] | None = None
     weights: tuple[Annotated[int, Field(ge=0, le=LARGEST_WEIGHT)], ...] | None = None
+    importance: tuple[Annotated[float, Field(ge=0, le=1_000)], ...] | None = None
 
     @model_validator(mode="after")
     def _keys_belong_together(self) -> Self:
@@ -73,13 +76,14 @@ class MeasureSection(Section):
                 'belongs to metric = "value": set that metric or remove it', "currency"
             )
         check_listed("by", self.by)
-        if self.counts_once and self.weights not in (None, self.stated_weights):
-            raise MisfitError(
-                f"metric = {self.metric!r} counts people once in every sum, so that each sum has a "
-                "column of its own, all alike: remove weights",
-                "weights",
-                value=str(list(self.weights or ())),
-            )
+        for key, given in (("weights", self.weights), ("importance", self.importance)):
+            if self.counts_once and given not in (None, (1,) * (len(self.by) + 1)):
+                raise MisfitError(
+                    f"metric = {self.metric!r} counts people once in every sum, so that each sum "
+                    f"has a column of its own, all alike: remove {key}",
+                    key,
+                    value=str(list(given or ())),
+                )
         if self.weights is not None and (
             len(self.weights) != len(self.by) + 1 or self.weights[-1] == 0
         ):
@@ -89,6 +93,7 @@ class MeasureSection(Section):
                 "weights",
                 value=str(list(self.weights)),
             )
+        self._check_importance()
         if ":" in self.name:
             raise MisfitError("expected a name without a colon", "name", value=repr(self.name))
         return self
@@ -97,11 +102,29 @@ class MeasureSection(Section):
     def counts_once(self) -> bool:
         return self.metric in COUNTED_ONCE
 
-    @property
-    def stated_weights(self) -> tuple[int, ...]:
+    def _check_importance(self) -> None:
+        given = self.importance
+        if given is None:
+            return
+        rule = ""
+        if self.weights is not None:
+            rule = "weights say already how views stand to one another: remove one of the two"
+        elif len(given) != len(self.by) + 1 or not any(given):
+            rule = (
+                f"expected {len(self.by) + 1} numbers: of the sum of everything, and of each "
+                "dimension that is told apart further; one of them above 0"
+            )
+        if rule:
+            raise MisfitError(rule, "importance", value=str(list(given)))
+
+    def layout(self, dimensions: tuple[Dimension, ...]) -> Layout:
+        """Its cells and views, of dimensions with these values."""
         if self.counts_once:
-            return (1,) * (len(self.by) + 1)
-        return self.weights or (_TOTAL, *[_OTHERS] * len(self.by))
+            return Layout(dimensions, (1,) * (len(self.by) + 1), once=True)
+        weights = self.weights or (_TOTAL, *[_OTHERS] * len(self.by))
+        if self.weights is None and self.importance is not None:
+            weights = weights_for(self.importance, tuple(len(each.values) for each in dimensions))
+        return Layout(dimensions, weights)
 
 
 def check_metric(metric: str, value_cap: float | None) -> None:

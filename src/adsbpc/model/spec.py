@@ -419,11 +419,7 @@ class CampaignSpec(Section):
                 each.metric,
                 each.value_cap,
                 each.currency,
-                Layout(
-                    tuple(self._dimension(name) for name in each.by),
-                    each.stated_weights,
-                    each.counts_once,
-                ),
+                each.layout(tuple(self._dimension(name) for name in each.by)),
                 share,
             )
             for each, share in zip(self.measure, shares_of(self.measure), strict=True)

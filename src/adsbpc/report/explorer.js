@@ -166,6 +166,22 @@ const explorerOf = (explorer) => {
       ? 0
       : measure.totals[1].reduce((sum, _, index) => sum + of.cell(1, index, view.range).error ** 2, 0);
 
+    // What was paid beside the measure, where there is such a ratio and the range may be divided.
+    const ratio = explorer.ratios.find(
+      ({ over, under }) => [over, under].includes("spend") && [over, under].includes(view.measure),
+    );
+    const divides = ratio && !(measure.once && view.range[0] > 0);
+    const ratioIn = (depth, index) => {
+      const paid = measure.paid[depth]?.[index];
+      if (!paid) {
+        return "";
+      }
+      const spent = ratio.times * (paid[view.range[1]] - paid[view.range[0]]);
+      const cell = of.cell(depth, index, view.range);
+      const found = ratio.over === "spend" ? ratioOf(spent, cell, reach) : ratioOf(cell, spent, reach);
+      return !found ? "" : found.told ? `${amount(found.value, 2)} (${between(found.low, found.high, 2)})` : "cannot be told";
+    };
+
     const changed = (depth, index) => (against ? of.change(depth, index, against.after, against.before) : null);
     const rank = {
       name: (depth, index) => nameOf(measure, depth, index).toLowerCase(),
@@ -206,6 +222,7 @@ const explorerOf = (explorer) => {
               ),
             ]
           : []),
+        ...(divides ? [make("td", { class: "ratio" }, ratioIn(depth, index))] : []),
         make("td", { class: "over-time" }, line(depth, index, view)),
       );
     };
@@ -251,6 +268,7 @@ const explorerOf = (explorer) => {
       make("th", { scope: "col" }, "Share"),
       make("th", { scope: "col" }, `${level} interval`),
       ...(against ? [heading("change", "Change")] : []),
+      ...(divides ? [make("th", { scope: "col" }, `${ratio.name[0].toUpperCase()}${ratio.name.slice(1)}`)] : []),
       make("th", { scope: "col" }, "Over time"),
     );
     const every = measure.totals[1].map((_, index) => index);

@@ -6,9 +6,10 @@ Running totals, and how far they are off together: every range and every change 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.model import ALL_PUBLISHERS, Measure
+from adsbpc.model import Measure
 from adsbpc.model.cut import CAUTION, HIDING, SHOWN, TREMBLING, UNEVEN
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.running_noise import Cut
@@ -95,6 +96,7 @@ def _measure(report: Report, measure: Measure, places: Sequence[int]) -> dict[st
             for each in noise.stretches
         ],
         "cut": _cut(noise.cut, depth),
+        "paid": [_paid(report, measure, k, places) for k in range(depth + 1)],
         "decimals": decimals_of(measure.metric, totals[-1][1].standard_error),
     }
 
@@ -114,7 +116,7 @@ def _ratios(report: Report) -> list[dict[str, Any]]:
         {"name": each.name, "over": found.get(above, _SPEND), "under": found.get(below, _SPEND),
          "times": times}
         for each in report.ratios
-        if each.publisher == ALL_PUBLISHERS
+        if each.is_of_everything
         for above, below, times in (parts[each.name],)
     ]  # fmt: skip
 
@@ -122,6 +124,20 @@ def _ratios(report: Report) -> list[dict[str, Any]]:
 def _spend(report: Report, places: Sequence[int]) -> list[float] | None:
     """Paid so far, to all publishers together."""
     return None if report.spend is None else _short(report.spend.until(b) for b in places)
+
+
+def _paid(
+    report: Report, measure: Measure, depth: int, places: Sequence[int]
+) -> list[list[float]] | None:
+    """Paid so far for each sum of a view, None if that is not known."""
+    names = [each.name for each in measure.layout.dimensions[:depth]]
+    if report.spend is None or report.spend.by(names, 1, 0) is None:
+        return None
+    ranges = [report.spend.by(names, a + 1, b) or {} for a, b in pairwise(places)]
+    return [
+        _short(accumulate((each.get(keys, 0.0) for each in ranges), initial=0.0))
+        for keys in measure.layout.names(depth)
+    ]
 
 
 def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:

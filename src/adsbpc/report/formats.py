@@ -74,7 +74,8 @@ def with_ratios(report: Report, columns: dict[str, list[Any]]) -> dict[str, list
             "starts_at": report.timeline.moment(each.first_slot - 1),
             "ends_at": report.timeline.moment(each.slot), "query": "ratio",
             **dict.fromkeys(columns.keys() - _FIRST.keys() - _FIGURES.keys(), ALL_PUBLISHERS),
-            PUBLISHER: each.publisher, "value": each.value, "low": each.low, "high": each.high,
+            PUBLISHER: each.publisher, **each.keys,
+            "value": each.value, "low": each.low, "high": each.high,
         }
         for each in report.ratios
     ]  # fmt: skip
@@ -133,7 +134,7 @@ def lift_object(report: Report) -> dict[str, Any]:
 
 
 def _kept(ratio: Ratio) -> tuple[str, ...]:
-    return () if ratio.publisher == ALL_PUBLISHERS else (PUBLISHER,)
+    return () if ratio.is_of_everything else (PUBLISHER, *ratio.keys)
 
 
 def _named(measure: Measure) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.cells import Cell
 from adsbpc.report.numbers import amount, decimals_of, interval
 
@@ -34,7 +33,7 @@ def headline_of(report: Report) -> list[Figure]:
         if each.value is not None
         else Figure(each.name, "cannot be told", "yet")
         for each in report.ratios
-        if each.publisher == ALL_PUBLISHERS
+        if each.is_of_everything
     ]
     return [*totals, *ratios]
 

@@ -179,7 +179,7 @@ class _Compared:
             return np.zeros(len(looks))
         people = people_by_arm(self.report)
         of_slots = np.zeros(self.report.spec.campaign.slots + 1)
-        for (publisher, slot), amount in spend.amounts.items():
+        for ((publisher, *_), slot), amount in spend.amounts.items():
             if self._is_about(publisher):
                 seeing = sum(people[arm] for arm in lift.names if lift.shows(arm, publisher))
                 of_slots[slot] += amount * people[self.arm] / seeing

@@ -158,13 +158,19 @@ def weekly_csv(report: Report) -> str:
     for monday, first, last in _weeks(report):
         for measure in report.spec.measures:
             own = [dimension.name for dimension in measure.layout.dimensions]
+            paid = [
+                None if report.spend is None else report.spend.by(own[:depth], first, last)
+                for depth in range(len(own) + 1)
+            ]
             for cell in cells_between(report, measure, first, last):
                 keys = dict(zip(own, cell.keys, strict=False))
+                spend = paid[len(keys)]
                 row = (
                     monday, last - first + 1, measure.name, view_name(tuple(keys)),
                     *(keys.get(name, ALL_PUBLISHERS) for name in names),
                     cell.estimate, cell.standard_error, cell.low, cell.high,
-                    _spend(report, cell, first, last),
+                    # Empty where it is not known.
+                    "" if spend is None else spend.get(cell.keys, 0.0),
                 )  # fmt: skip
                 writer.writerow([plain(value) for value in row])
     return text.getvalue()
@@ -184,11 +190,3 @@ def _weeks(report: Report) -> Iterator[tuple[date, int, int]]:
     for monday, group in groupby(range(1, report.newest.slot + 1), key=monday_of):
         own = list(group)
         yield monday, own[0], own[-1]
-
-
-def _spend(report: Report, cell: Cell, first: int, last: int) -> float | str:
-    """What was paid for it in the week, where that is known: of everything and of publishers."""
-    if report.spend is None or len(cell.keys) > 1:
-        return ""
-    publisher = cell.keys[0] if cell.keys else None
-    return report.spend.until(last, publisher) - report.spend.until(first - 1, publisher)

@@ -11,13 +11,13 @@ pair, with the noise of what was cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from adsbpc.model import ALL_PUBLISHERS
-from adsbpc.model.measure_spec import COUNTED_ONCE
+from adsbpc.model import ALL_PUBLISHERS, Measure
+from adsbpc.model.measure_spec import COUNTED_ONCE, PUBLISHER
 from adsbpc.report.cells import Cell
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ METRICS = ("conversions", "value", "clicks", "impressions", "reach")
 
 @dataclass(frozen=True)
 class Ratio:
-    """After a slot, of everything from the first slot on or from `first_slot`. `value`, `low` and
-    `high` are None where the denominator may be nothing."""
+    """After a slot, of everything from the first slot on or from `first_slot`. `keys` are values of
+    dimensions beyond publishers, by their names. `value`, `low` and `high` are None where the
+    denominator may be nothing."""
 
     name: str
     publisher: str
@@ -48,6 +49,11 @@ class Ratio:
     low: float | None
     high: float | None
     first_slot: int = 1
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_of_everything(self) -> bool:
+        return self.publisher == ALL_PUBLISHERS
 
 
 def fieller(
@@ -65,37 +71,37 @@ def fieller(
 
 
 def ratios_of(
-    report: Report, cells: Mapping[str, tuple[Cell, ...]], first: int, last: int
+    report: Report, cells: Iterable[tuple[Measure, tuple[Cell, ...]]], first: int, last: int
 ) -> list[Ratio]:
-    """For everything and for each publisher, from the figures of some slots by metric, as far as
-    measures and spend give them."""
-    by_name = {
-        metric: {cell.publisher: cell for cell in found if len(cell.keys) <= 1}
-        for metric, found in cells.items()
-    }
-    names = dict.fromkeys([ALL_PUBLISHERS, *(name for own in by_name.values() for name in own)])
-    return [
-        Ratio(ratio, name, last, *ends, first)
-        for name in names
-        for ratio, ends in _of(
-            report,
-            {metric: own[name] for metric, own in by_name.items() if name in own},
-            _paid(report, name, first, last),
-        )
-    ]
+    """From the figures of some slots, for every sum that two of these measures have, or that one
+    has and spend is known of: everything first. Where two measures have a metric's sum, it is the
+    first one's."""
+    sums: dict[frozenset[tuple[str, str]], tuple[dict[str, str], dict[str, Cell]]] = {}
+    for measure, found in cells:
+        names = [dimension.name for dimension in measure.layout.dimensions]
+        for cell in found:
+            where = dict(zip(names, cell.keys, strict=False))
+            _, by_metric = sums.setdefault(frozenset(where.items()), (where, {}))
+            by_metric.setdefault(measure.metric, cell)
+    paid: dict[tuple[str, ...], dict[tuple[str, ...], float]] = {}
+    ratios = []
+    for where, by_metric in sorted(sums.values(), key=lambda each: len(each[0])):
+        kept = tuple(where)
+        if kept not in paid:
+            paid[kept] = (report.spend and report.spend.by(kept, first, last)) or {}
+        further = {name: value for name, value in where.items() if name != PUBLISHER}
+        publisher = where.get(PUBLISHER, ALL_PUBLISHERS)
+        ratios += [
+            Ratio(name, publisher, last, *ends, first, further)
+            for name, ends in _of(report, by_metric, paid[kept].get(tuple(where.values()), 0.0))
+        ]
+    return ratios
 
 
 def divides_any_slots(metric: str) -> bool:
     """Whether its sum over slots in the middle of a campaign may be divided, or divide. Who was
     counted before is in none of them."""
     return metric not in COUNTED_ONCE
-
-
-def _paid(report: Report, publisher: str, first: int, last: int) -> float:
-    if report.spend is None:
-        return 0.0
-    name = None if publisher == ALL_PUBLISHERS else publisher
-    return report.spend.until(last, name) - report.spend.until(first - 1, name)
 
 
 # Value, low and high.

@@ -220,17 +220,13 @@ class Report(Tabular):
     def of_measure(self, measure: Measure) -> tuple[Measured, ...]:
         return tuple(release.of(measure.name) for release in self.releases)
 
-    def totals_of(self, metric: str) -> tuple[Cell, ...]:
-        """Totals so far of the first measure of a metric that is by publisher first, if any."""
-        measure = self._by_publisher(metric)
-        return () if measure is None else self.newest_totals(measure)
-
-    def _by_publisher(self, metric: str) -> Measure | None:
-        for measure in self.spec.measures:
-            first = measure.layout.dimensions[0].name
-            if measure.metric == metric and first == PUBLISHER:
-                return measure
-        return None
+    @property
+    def _divided(self) -> list[Measure]:
+        """What ratios may be of."""
+        return [
+            each for each in self.spec.measures
+            if each.metric in METRICS and each.layout.dimensions[0].name == PUBLISHER
+        ]  # fmt: skip
 
     def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
         """Totals so far of a measure, of views that keep so many dimensions, everything last."""
@@ -241,19 +237,20 @@ class Report(Tabular):
     @cached_property
     def ratios(self) -> list[Ratio]:
         """Costs, returns, rates and frequency so far, as far as measures and spend give them."""
-        cells = {metric: self.totals_of(metric) for metric in METRICS}
+        cells = (
+            (each, self.newest_totals(each, len(each.layout.dimensions))) for each in self._divided
+        )
         return ratios_of(self, cells, 1, self.newest.slot)
 
     def ratios_between(self, first: int, last: int) -> list[Ratio]:
         """The same of any slots that are released. Ratios to people are told from the first slot
         on only: who was counted before is in no later slot."""
         self._check_range(first, last)
-        cells = {
-            metric: cells_between(self, measure, first, last)
-            for metric in METRICS
-            if first == 1 or divides_any_slots(metric)
-            if (measure := self._by_publisher(metric)) is not None
-        }
+        cells = (
+            (each, cells_between(self, each, first, last))
+            for each in self._divided
+            if first == 1 or divides_any_slots(each.metric)
+        )
         return ratios_of(self, cells, first, last)
 
     @cached_property

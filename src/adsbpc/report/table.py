@@ -78,19 +78,21 @@ def _band(cell: Cell, shown: int) -> str:
 
 
 def ratio_table_of(report: Report) -> Table | None:
-    """Ratios so far, a row for each publisher; None if there is nothing to divide."""
+    """Ratios so far, a row for each publisher; None if there is nothing to divide. Further levels
+    are in files."""
     from rich.table import Table
     from rich.text import Text
 
-    names = list(dict.fromkeys(each.name for each in report.ratios))
+    ratios = [each for each in report.ratios if not each.keys]
+    names = list(dict.fromkeys(each.name for each in ratios))
     if not names:
         return None
-    found = {(each.publisher, each.name): each for each in report.ratios}
+    found = {(each.publisher, each.name): each for each in ratios}
     table = Table(title=f"Ratios so far, with {level_name(report)} intervals")
     table.add_column("publisher", overflow="fold")
     for name in names:
         table.add_column(name, justify="right")
-    for publisher in dict.fromkeys(each.publisher for each in report.ratios):
+    for publisher in dict.fromkeys(each.publisher for each in ratios):
         shown = (_told(found.get((publisher, name))) for name in names)
         table.add_row(Text(publisher), *shown)
     return table

@@ -310,3 +310,20 @@ def test_scores_of_known_errors() -> None:
     assert found.wrmse_closed_form == pytest.approx(sqrt(1 + 49 * 5) / 2)
     means = squares.mean(axis=1)
     assert found.wrmse_stderr == pytest.approx(means.std(ddof=1) / sqrt(2) / (2 * found.wrmse * 4))
+
+
+def test_errors_of_views_are_those_of_sums() -> None:
+    """Of cells of 50 publishers in 20 countries: every country's error is in its publisher's."""
+    data = Prepared(load_dataset("countries", 2, seed=1, users=100))
+    noise = np.zeros((1, 2, 1_000))
+    # Two countries of the third publisher, and one of the last.
+    noise[0, 1, [40, 41, 999]] = 3.0, 1.0, -2.0
+    outcome = Outcome(np.zeros_like(noise), noise, np.ones((1, 2)))
+    found = scores_of(outcome, data, setting(2))
+    assert list(found.coarser) == ["publisher", "total"]
+    assert found.last_rmse == pytest.approx(sqrt((9 + 1 + 4) / 1_000))
+    assert found.coarser["publisher"].last_rmse == pytest.approx(sqrt((16 + 4) / 50))
+    assert found.coarser["total"].last_rmse == pytest.approx(2.0)
+    assert found.coarser["publisher"].wrmse == pytest.approx(sqrt(49 * 20 / 50) / 2)
+    assert found.coarser["publisher"].noise == found.coarser["publisher"].wrmse
+    assert found.coarser["total"].bias == 0

@@ -27,6 +27,15 @@ def test_everybody_converts_once_on_every_slot(name: str, publishers: int) -> No
     assert data.contributions.users_above(5, UNIT) == 0
 
 
+def test_everybody_is_in_one_cell_of_publishers_and_countries() -> None:
+    data = load_dataset("countries", 5, seed=1, users=2_000)
+    assert data.contributions.layout.sizes == (1, 50, 1_000)
+    _, user, cell, weight = data.contributions.cells()
+    assert (np.bincount(user, minlength=2_000) == 1).all()
+    assert cell.max() > 900
+    assert (weight == UNIT).all()
+
+
 def test_nothing_happens_until_the_last_slot() -> None:
     totals = daily("late").sum(axis=1)
     assert (totals[:-1] == 0).all()

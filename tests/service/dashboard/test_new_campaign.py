@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from adsbpc.campaign.plan import plan
 from adsbpc.errors import LedgerError, SpecError
 from adsbpc.model import spec_of
+from adsbpc.report.numbers import about
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
 from adsbpc.service.dashboard.new_campaign import expected
@@ -89,6 +90,67 @@ def test_errors_stand_beside_what_is_expected(stage: Stage, operator: Visitor) -
     wrong = operator.send("/campaigns/new", {**wanted, "volume_1": "-1", "action": "create"})
     assert wrong.status_code == 422
     assert "volume_1-wrong" in wrong.text
+
+
+def test_targets_say_which_budget_they_take(stage: Stage, operator: Visitor) -> None:
+    """As the command line and the API say it, and a plan with it reaches them."""
+    wanted = {
+        **WANTED, "volume_1": "7000", "target_1": "10%", "metric_2": "clicks", "volume_2": "90000",
+        "target_2": "5",
+    }  # fmt: skip
+    spec = stage.server.backend.campaigns.spec(fields.planned(wanted))
+    targets = ["conversions/publisher=10%", "clicks/publisher=5%"]
+    proposal = plan(spec, targets=targets).proposal
+    assert proposal is not None
+    words = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text).words
+    shares = ", ".join(f"{name} {share:g}" for name, share in proposal.shares.items())
+    assert f"The targets need rho = {proposal.rho:g}, with shares {shares}." in words
+    assert "Measures are off least" not in words
+    reached = {
+        **wanted, "rho": str(proposal.rho),
+        "share_1": str(proposal.shares["conversions"]), "share_2": str(proposal.shares["clicks"]),
+    }  # fmt: skip
+    spec = stage.server.backend.campaigns.spec(fields.planned(reached))
+    average = {row.measure: row for row in reversed(plan(spec).accuracy)
+               if (row.view, row.period) == ("publisher", "campaign")}  # fmt: skip
+    assert average["conversions"].within <= 0.1
+    assert average["clicks"].within <= 0.05
+    # They are no part of the campaign.
+    assert fields.content_of(wanted) == fields.content_of({**wanted, "target_1": ""})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"target_1": "close"}, "Expected a percentage such as 10"),
+        ({"target_1": "-1"}, "Expected a percentage such as 10"),
+        ({"target_1": "10", "volume_1": ""}, "How close that is depends on how much is counted"),
+    ],
+)
+def test_a_target_that_cannot_be_meant(
+    operator: Visitor, changes: dict[str, str], told: str
+) -> None:
+    sent = {**WANTED, "volume_1": "7000", **changes, "action": "plan"}
+    words = Outline(operator.send("/campaigns/new", sent).text).words
+    assert f"A publisher within (%) (measure 1) : {told}" in words
+
+
+def test_a_plan_has_a_small_publisher_and_the_frontier(stage: Stage, operator: Visitor) -> None:
+    wanted = {**WANTED, "volume_1": "7000"}
+    spec = stage.server.backend.campaigns.spec(fields.planned(wanted))
+    planned = plan(spec)
+    (small,) = (
+        row for row in planned.accuracy
+        if (row.view, row.period, row.part) == ("publisher", "campaign", 0.02)
+    )  # fmt: skip
+    words = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text).words
+    told = about(100 * small.within)
+    assert f"Conversions of a publisher with 2% of the total: within {told}%." in words
+    for row in planned.frontier:
+        errors = " ".join(f"± {about(error)}" for error in row.errors.values())
+        assert f"{', '.join(map(str, row.weights))} {errors}" in words
+    unknown = Outline(operator.send("/campaigns/new", {**WANTED, "action": "plan"}).text).words
+    assert "the total against its parts" not in unknown
 
 
 def test_a_campaign_is_created(stage: Stage, operator: Visitor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -97,6 +98,13 @@ def test_spend_makes_costs_and_returns(server: Running, operator: Client, clock:
     operator.release(campaign)
     server.show(campaign)
     advertiser = server.client("advertiser", "Ad-1")
+    weeks = list(csv.DictReader(advertiser.report(campaign, "mmm").decode().splitlines()))
+    assert {row["measure"] for row in weeks} == {"conversions", "revenue"}
+    page = advertiser.report(campaign, "html", measure="revenue").decode()
+    assert page != advertiser.report(campaign, "html").decode()
+    with pytest.raises(ClientError, match=r"'revenu'.*Did you mean") as refused:
+        advertiser.report(campaign, "html", measure="revenu")
+    assert refused.value.status == 422
     assert json.loads(advertiser.report(campaign))["ratios"][0]["name"] == "value per conversion"
     row = {"publisher_id": "P-1", "day": START.date(), "amount": 10}
     told = advertiser.push_spend(campaign, [row, {**row, "publisher_id": "other", "amount": 4.5}])
@@ -124,6 +132,7 @@ def test_spend_makes_costs_and_returns(server: Running, operator: Client, clock:
         ({"day": "2026-02-28"}, "day 2026-02-28"),
         ({"amount": -1}, "amount"),
         ({"amount": "NaN"}, "amount"),
+        ({"dimensions": {"country": "DE"}}, "the dimensions country; expected those of row 1"),
     ],
 )
 def test_spend_that_has_no_place_changes_nothing(
@@ -139,6 +148,28 @@ def test_spend_that_has_no_place_changes_nothing(
     assert str(server.backend.settings.data) not in refused.value.detail
     folder = server.backend.campaigns.folder_of(campaign)
     assert (folder / "spend.csv").read_text().count("\n") == 2
+
+
+def test_spend_of_cells(server: Running, operator: Client, clock: SetClock) -> None:
+    campaign = operator.create_campaign(measured())["id"]
+    push_a_day(server)
+    clock.moment = START + DAY
+    operator.release(campaign)
+    server.show(campaign)
+    row = {"publisher_id": "P-1", "day": START.date(), "amount": 10}
+    for country in ("DE", "other"):
+        told = operator.push_spend(campaign, [{**row, "dimensions": {"country": country}}])
+        assert told == {"rows": 1, "total": 10}
+        costs = {
+            tuple(each["keys"].values())
+            for each in json.loads(operator.report(campaign))["ratios"]
+            if (each["name"], each["publisher"]) == ("cost per conversion", "P-1")
+        }
+        assert costs == {(), (country,)}
+    with pytest.raises(ClientError, match="country 'XX'; expected one that"):
+        operator.push_spend(campaign, [{**row, "dimensions": {"country": "XX"}}])
+    with pytest.raises(ClientError, match="'land' among land"):
+        operator.push_spend(campaign, [{**row, "dimensions": {"land": "DE"}}])
 
 
 def test_nobody_pays_for_a_campaign_of_another(server: Running, operator: Client) -> None:

@@ -22,10 +22,22 @@ def personal_budget(section: PersonalBudgetSection) -> LabMechanism:
     return partial(_personal_budget, section)
 
 
-def with_totals(data: Prepared, setting: Setting, trials: int, seed: int) -> Outcome:
-    """Personal budgets where the sum of all publishers has noisy columns of its own."""
-    section = PersonalBudgetSection()
-    return _personal_budget(section, data.with_totals, setting, trials, seed)
+def with_columns_for_sums(total: int, others: int, section: PersonalBudgetSection) -> LabMechanism:
+    """Personal budgets where sums have noisy columns of their own, with these weights of everything
+    and of each further level."""
+    return partial(_with_columns_for_sums, total, others, section)
+
+
+def _with_columns_for_sums(
+    total: int,
+    others: int,
+    section: PersonalBudgetSection,
+    data: Prepared,
+    setting: Setting,
+    trials: int,
+    seed: int,
+) -> Outcome:
+    return _personal_budget(section, data.with_weights(total, others), setting, trials, seed)
 
 
 def _personal_budget(

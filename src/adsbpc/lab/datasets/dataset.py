@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from adsbpc.contributions.arrays import ArrayContributions
 from adsbpc.model import UNITS_PER_CONVERSION, Layout
+from adsbpc.model.layout import Dimension
 
 Whole = NDArray[np.integer]
 
@@ -40,8 +41,10 @@ def dataset_of(
     publisher: Whole,
     weight: Whole | None = None,
     quantile_limit: int = 10,
+    countries: tuple[str, ...] = (),
 ) -> Dataset:
-    """From rows with days counted from 0; without weights every row is one whole conversion.
+    """From rows with days counted from 0; without weights every row is one whole conversion. With
+    countries, `publisher` numbers cells of publishers and countries.
 
     Rows are put in the order of days here, where days are small numbers: what would be a sort of
     wide integers later is a pass over digits now.
@@ -58,6 +61,8 @@ def dataset_of(
         weight = weight[order]
     del order
     layout = Layout.of_publishers(publishers)
+    if countries:
+        layout = Layout((*layout.dimensions, Dimension("country", countries)), (0, 0, 1))
     contributions = ArrayContributions(user, day, publisher, weight, slots, layout)
     return Dataset(
         name, label, users, slots, publishers, largest_user, quantile_limit, contributions

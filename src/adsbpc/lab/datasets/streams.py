@@ -14,6 +14,10 @@ And such as nothing was tuned for, where publishers are not alike:
 - bursts: every publisher has its own days, in which most of its conversions fall.
 - small: 5,000 people with twelve publishers, of which a third have active people.
 - baskets: people who buy something every day or two, mostly from five large publishers.
+
+And one that tells more apart:
+
+- countries: 50 publishers in 20 countries; everybody converts once, with one publisher in one.
 """
 
 from __future__ import annotations
@@ -149,6 +153,13 @@ def _baskets(rng: Generator, people: int, slots: int) -> Rows:
     return user, day, rng.choice(_BASKETS, user.size, p=sizes)
 
 
+def _countries(rng: Generator, people: int, slots: int) -> Rows:
+    user, cells = np.arange(people), _LOYAL * COUNTRIES["countries"]
+    return user, rng.integers(0, slots, people), rng.integers(0, cells, people)
+
+
+# How many there are, where publishers are told apart by them: rows then number both.
+COUNTRIES = {"countries": 20}
 STREAMS: dict[str, tuple[str, Callable[[Generator, int, int], Rows], int]] = {
     "daily": ("everybody once on every slot, one publisher (made up)", _daily, 1),
     "daily-loyal": ("everybody once on every slot, loyal to one (made up)", _daily_loyal, _LOYAL),
@@ -161,6 +172,7 @@ STREAMS: dict[str, tuple[str, Callable[[Generator, int, int], Rows], int]] = {
     "bursts": ("every publisher on days of its own (made up)", _bursts, _BURSTS),
     "small": ("few people, twelve unlike publishers (made up)", _small, _SMALL),
     "baskets": ("people who buy nearly every day (made up)", _baskets, _BASKETS),
+    "countries": ("everybody once, publishers by country (made up)", _countries, _LOYAL),
 }
 
 
@@ -173,5 +185,6 @@ def make_stream(name: str, slots: int, rng: Generator, users: int | None, copies
     largest = int(np.bincount(user).max()) if user.size else 1
     names = numbered("publisher", publishers)
     return dataset_of(
-        name, label, people, slots, names, largest, user=user, day=day, publisher=publisher
-    )
+        name, label, people, slots, names, largest, user=user, day=day, publisher=publisher,
+        countries=numbered("country", COUNTRIES.get(name, 0)),
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adsbpc.errors import SpecError
 from adsbpc.model.measure_spec import ARM, OF_IMPRESSIONS, PUBLISHER
 from adsbpc.model.toml import place
 from adsbpc.service.ingest.rows import DIMENSION_COLUMNS
@@ -32,7 +33,9 @@ _OF_A_ROW = {
     "value_cap": "Most per conversion",
     "share": "Share of the budget",
     "volume": "Expected in all",
+    "target": "A publisher within (%)",
 }
+_LARGEST_TARGET = 1_000
 _OF_CAMPAIGNS = ("conversions", "value")
 _OF_TRIAL = "buyers"
 
@@ -72,6 +75,7 @@ class _Row:
     value_cap: str
     share: str
     volume: str
+    target: str
 
     @property
     def name(self) -> str:
@@ -147,6 +151,33 @@ def _typed(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def targets_of(values: Values) -> list[str]:
+    """How close the average publisher is to be, of measures of which that is said; for the planner
+    only."""
+    found = []
+    for row in _rows(values):
+        if not row.target:
+            continue
+        text, path = row.target.removesuffix("%").strip(), _target_place(row)
+        try:
+            is_part = 0 < float(text) <= _LARGEST_TARGET
+        except ValueError:
+            is_part = False
+        if not is_part:
+            raise SpecError("expected a percentage such as 10", path, repr(row.target))
+        if not row.volume:
+            raise SpecError(
+                "how close that is depends on how much is counted", path, f"{text}%",
+                "Say what is expected in all",
+            )  # fmt: skip
+        found.append(f"{row.name}/{PUBLISHER}={float(text):f}%")
+    return found
+
+
+def _target_place(row: _Row) -> str:
+    return place("target", row.name)
+
+
 def places_of(values: Values) -> dict[str, str]:
     """Where each field stands in the campaign file that would be written, by its place there."""
     rows, control = _rows(values), values["control_share"].strip()
@@ -156,6 +187,7 @@ def places_of(values: Values) -> dict[str, str]:
         for key in ("metric", "by", "value_cap", "share"):
             found[place(*section, key)] = f"{key}_{row.number}"
         found[place("expected", row.name)] = f"volume_{row.number}"
+        found[_target_place(row)] = f"target_{row.number}"
         if row.by:
             found[place("dimensions", row.dimension, "values")] = f"values_{row.by}"
     for path in (("lift", "shares"), ("lift.shares", "treatment"), ("lift.shares", "control")):

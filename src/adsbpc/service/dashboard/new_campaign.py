@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import groupby
 from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -11,9 +12,11 @@ from zoneinfo import available_timezones
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from adsbpc.campaign.accuracy import SMALL_PART
 from adsbpc.campaign.plan import ExpectedError, Plan, plan
 from adsbpc.errors import AdsbpcError
 from adsbpc.model import CampaignSpec
+from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.slots import Weekday
 from adsbpc.report import charts
 from adsbpc.report.numbers import about, rounded_up, small
@@ -36,9 +39,9 @@ _MOST_POINTS = 200
 _ONE, _ALL = "one publisher", "all together"
 
 
-def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
-    """What the page shows of a plan. Errors are half the width of a 95% interval around a total
-    after the last slot."""
+def expected(spec: CampaignSpec, plan: Plan, targeted: bool = False) -> SimpleNamespace:
+    """What the page shows of a plan, whose proposal is for targets if it is `targeted`. Errors are
+    half the width of a 95% interval around a total after the last slot."""
     word = Timeline(spec.grid).word
     views = _by_view(plan)
     one, together = (_REACH * views[of][-1].standard_error for of in (_ONE, _ALL))
@@ -51,6 +54,7 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
         one_part=_part(plan, 1),
         all_part=_part(plan, 0),
         condition=plan.condition,
+        rho=f"{float(plan.promise.guarantee.rho):g}",
         epsilon=rounded_up(plan.promise.epsilon, 3),
         delta=small(plan.promise.delta),
         odds=odds(plan.promise),
@@ -61,7 +65,10 @@ def expected(spec: CampaignSpec, plan: Plan) -> SimpleNamespace:
         ],
         sums=_sums(plan),
         first=plan.queries[0].measure if len(spec.measures) > 1 else "",
-        shares=_proposed(plan),
+        shares="" if targeted else _shares(plan),
+        needed=_needed(plan) if targeted else "",
+        small_publishers=_small_publishers(plan),
+        frontiers=_frontiers(plan),
         chart={"config": charts.config(variable), "spec": _chart(views, word)},
         fit_slot=plan.fit.slot if plan.fit else None,
     )
@@ -94,11 +101,46 @@ def _sums(plan: Plan) -> list[SimpleNamespace]:
     ]
 
 
-def _proposed(plan: Plan) -> str:
-    """Shares under which measures are off least, where enough is expected of several to say so."""
+def _shares(plan: Plan) -> str:
+    """Of a proposal for several measures, where enough is expected of them for one."""
     if plan.proposal is None or len(plan.proposal.shares) < 2:
         return ""
     return ", ".join(f"{name} {share:g}" for name, share in plan.proposal.shares.items())
+
+
+def _needed(plan: Plan) -> str:
+    """The budget that reaches all targets."""
+    if plan.proposal is None:
+        return ""
+    shares = _shares(plan)
+    return f"rho = {plan.proposal.rho:g}" + (f", with shares {shares}" if shares else "")
+
+
+def _small_publishers(plan: Plan) -> list[SimpleNamespace]:
+    """How far a publisher's total with a small part of everything is off, measure by measure."""
+    return [
+        SimpleNamespace(
+            measure=row.measure, percent=f"{100 * row.part:g}", within=about(100 * row.within)
+        )
+        for row in plan.accuracy
+        if (row.view, row.period, row.part) == (PUBLISHER, "campaign", SMALL_PART)
+    ]
+
+
+def _frontiers(plan: Plan) -> list[SimpleNamespace]:
+    """The total against its parts, of measures of which something is expected."""
+    return [
+        SimpleNamespace(
+            measure=measure,
+            views=list(rows[0].errors),
+            rows=[
+                (", ".join(map(str, row.weights)), [about(each) for each in row.errors.values()])
+                for row in rows
+            ],
+        )
+        for measure, group in groupby(plan.frontier, key=lambda row: row.measure)
+        if measure in plan.expected and (rows := list(group))
+    ]
 
 
 def _part(plan: Plan, depth: int) -> str:
@@ -244,7 +286,9 @@ def _form(
 def _plan(request: Request, values: Values) -> tuple[SimpleNamespace | None, list[Wrong]]:
     try:
         spec = backend_of(request).campaigns.spec(fields.planned(values))
-        return expected(spec, plan(spec, fields.bound_of(values))), []
+        targets = measure_form.targets_of(values)
+        planned = plan(spec, fields.bound_of(values), targets=targets)
+        return expected(spec, planned, bool(targets)), []
     except AdsbpcError as error:
         return None, wrongs_of(error, values)
 

@@ -29,12 +29,13 @@ router = APIRouter(
 )
 
 Slot = Annotated[int, Field(ge=1, le=8_784)]
-ReportFormat = Literal["json", "csv", "parquet", "html"]
+ReportFormat = Literal["json", "csv", "parquet", "html", "mmm"]
 _MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
     "html": "text/html",
+    "mmm": "text/csv",
 }
 # A page brings its own policy, which lets only its own scripts run; this one adds no others.
 PAGE_POLICY = "frame-ancestors 'none'"
@@ -159,8 +160,11 @@ def read_report(
     level: Annotated[float, Query(ge=0.5, le=0.9999, description="Of the intervals.")] = 0.95,
     adjusted: Annotated[bool, Query(description="Totals that never fall.")] = False,
     band: Annotated[bool, Query(description="What holds for all slots at once.")] = False,
+    measure: Annotated[
+        str | None, Query(max_length=200, description="Which one a page is about, of several.")
+    ] = None,
 ) -> Response:
-    """The same report as `adsbpc report` writes."""
+    """The same report as `adsbpc report` writes; `mmm` are weeks for marketing mix models."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
     visible = backend_of(request).publication.visible(registered)
     if visible[registered.name] == 0:
@@ -168,13 +172,18 @@ def read_report(
             404, "Not found", "Nothing is visible yet",
             "Ask again after the first slot, or listen to the stream of this campaign",
         )  # fmt: skip
-    report = registered.campaign.report(level, adjusted, visible, band=band)
+    report = registered.campaign.report(level, adjusted, visible, measure, band)
     content: str | bytes
     if format == "parquet":
         content = parquet_of(report.to_arrow())
     else:
-        content = {"csv": report.to_csv, "json": report.to_json, "html": report.to_html}[format]()
-    headers = {"Content-Disposition": f'attachment; filename="{file_name(registered, format)}"'}
+        texts = {
+            "csv": report.to_csv, "json": report.to_json, "html": report.to_html,
+            "mmm": report.to_mmm,
+        }  # fmt: skip
+        content = texts[format]()
+    name = file_name(registered, "weeks.csv" if format == "mmm" else format)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if format == "html":
         headers["Content-Security-Policy"] = PAGE_POLICY
     return Response(content, media_type=_MEDIA_TYPES[format], headers=headers)

@@ -23,13 +23,15 @@ router = APIRouter(
 
 
 class SpendRow(BaseModel):
-    """A publisher of the campaign, or `other`, and what it was paid for a day of the campaign."""
+    """A publisher of the campaign, or `other`, and what it was paid for a day of the campaign. Or
+    for a value of each of some dimensions, by their names: the same ones in every row."""
 
     model_config = ConfigDict(extra="forbid")
 
     publisher_id: Annotated[str, Field(min_length=1, max_length=200)]
     day: date
     amount: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+    dimensions: Annotated[dict[str, str], Field(max_length=4)] = {}
 
 
 class SpendContent(BaseModel):
@@ -55,7 +57,7 @@ async def push_spend(request: Request, caller: Caller, campaign: CampaignId) -> 
     registered = await run_in_threadpool(campaign_for, request, caller, campaign, Action.PUSH_SPEND)
     content = await parsed_body(request, SpendContent)
     folder = backend_of(request).campaigns.folder_of(registered.campaign_id)
-    rows = [(row.publisher_id, row.day, row.amount) for row in content.rows]
+    rows = [(row.publisher_id, row.day, row.amount, row.dimensions) for row in content.rows]
     try:
         total = await run_in_threadpool(keep_spend, registered.spec, folder, rows)
     except SourceError as error:
