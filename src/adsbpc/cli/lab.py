@@ -172,10 +172,6 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
     table.add_column("mechanism", no_wrap=True)
     for heading in ("error", "bias", "noise", "max var.", "x best", "at end", "total", "sec."):
         table.add_column(heading, justify="right")
-    table.caption = (
-        "error, bias and noise of one publisher's figure, in conversions (variance: squared); "
-        "total: the error of all publishers together at the end"
-    )
     # Who answers the last query alone has no error over all of them, and comes last.
     scored = sorted((row for row in rows if row["wrmse"] is not None), key=itemgetter("wrmse"))
     others = sorted((row for row in rows if row["wrmse"] is None), key=itemgetter("last_rmse"))
@@ -195,7 +191,11 @@ def _ranking(setting: str, rows: list[dict[str, Any]]) -> Table:
             f"{row['total_last_rmse']:,.1f}", f"{row['seconds']:.3f}",
         )  # fmt: skip
     shown = {row["mechanism"] for row in rows}
-    told = [f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown]
+    told = [
+        "error, bias and noise of one publisher's figure, in conversions (variance: squared); "
+        "total: the error of all publishers together at the end",
+        *(f"* {name}: {REMARKS[name]}" for name in REMARKS if name in shown),
+    ]
     if first["data"] is not None and first["largest_user"] is None:
         told.append(
             f"ipa, bin, stream and umm were given GS = {first['gs']}, read off this very data; "
