@@ -269,9 +269,10 @@ class Campaign:
         return known_fit(self.spec, self._ledger)
 
     def rehearse(self, slot: int | None = None) -> Overview:
-        """Read and attribute the next slot, or another, without drawing or charging anything."""
+        """Read and attribute the next slot, or another, without drawing or charging anything. Of a
+        first slot, `problems` say why the campaign would not start with it."""
         from adsbpc.campaign.data_path import attribute
-        from adsbpc.campaign.overview import overview_of
+        from adsbpc.campaign.overview import overview_of, start_of
         from adsbpc.engines import open_engine
 
         seen = self.status()
@@ -284,7 +285,10 @@ class Campaign:
         engine = open_engine(self.spec.events.engine, self.spec.engine_options)
         try:
             with self._with_events() as spec:
-                return overview_of(attribute(spec, engine, number, self.fit()), number)
+                attributed = attribute(spec, engine, number, self.fit())
+                if number == 1 and not seen.released:
+                    return start_of(attributed, self.fit())
+                return overview_of(attributed, number)
         finally:
             engine.close()
 

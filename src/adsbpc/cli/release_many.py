@@ -191,7 +191,7 @@ def _rehearse(told: Told, as_json: bool) -> None:
         print(json.dumps({**named, **overview_object(seen)}), flush=True)
     else:
         results().print(f"\n{told.name}", style="bold")
-        show_rehearsal(told.campaign, seen)
+        show_rehearsal(seen)
 
 
 def _table(told: Sequence[Told]) -> Table:
