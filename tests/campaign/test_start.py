@@ -79,7 +79,7 @@ def test_rows_of_another_year(form: str, file: Path) -> None:
         for source in ("impressions", "conversions"):
             change(file, source, "timestamp", lambda at: pc.strftime(at, "%Y-%m-%dT%H:%M:%SZ"))
     told = refusal(file)
-    assert "of 120 impressions and 120 conversions, 0 belong to slots 1 to 5" in told
+    assert "0 of 120 impressions and 120 conversions belong to slots 1 to 5, " in told
     assert "from 2025-03-01T00:00:00+00:00 to 2025-03-06T00:00:00+00:00" in told
     assert "set min_rows = 0" in told
     edit(file, "[ledger]", "[checks]\nmin_rows = 0\n[ledger]")

@@ -273,7 +273,6 @@ class Campaign:
         first slot, `problems` say why the campaign would not start with it."""
         from adsbpc.campaign.data_path import attribute
         from adsbpc.campaign.overview import overview_of, start_of
-        from adsbpc.engines import open_engine
 
         seen = self.status()
         if slot is None and (seen.closed or seen.released == seen.slots):
@@ -282,15 +281,11 @@ class Campaign:
             )
             raise ReleaseError(f"{why}: look at the report, or name a slot with --slot")
         number = seen.released + 1 if slot is None else slot
-        engine = open_engine(self.spec.events.engine, self.spec.engine_options)
-        try:
-            with self._with_events() as spec:
-                attributed = attribute(spec, engine, number, self.fit())
-                if number == 1 and not seen.released:
-                    return start_of(attributed, self.fit())
-                return overview_of(attributed, number)
-        finally:
-            engine.close()
+        with self._with_events() as spec, self._engine() as engine:
+            attributed = attribute(spec, engine(), number, self.fit())
+            if number == 1 and not seen.released:
+                return start_of(attributed, self.fit())
+            return overview_of(attributed, number)
 
     def due(self, slot: int | None = None, through: date | datetime | str | None = None) -> range:
         """The slots that a release covers; those that are not over yet are refused."""

@@ -126,13 +126,16 @@ def _rows_elsewhere(spec: CampaignSpec, judged: Overview, there: Mapping[str, in
     if sum(there.values()) <= judged.rows:
         return []
     begins, ends = spec.grid.bounds_text(1)[0], spec.grid.bounds_text(judged.slot)[1]
-    slots = "slot 1, which lasts" if judged.slot == 1 else f"slots 1 to {judged.slot}, which last"
-    rows = " and ".join(f"{count:,} {source}" for source, count in there.items())
+    slots = "slot 1" if judged.slot == 1 else f"slots 1 to {judged.slot}"
+    rows, floor = (
+        " and ".join(f"{n:,} {source}" for source, n in there.items()),
+        spec.checks.min_rows,
+    )
     return [
-        f"of {rows}, {judged.rows:,} belong to {slots} from {begins} to {ends}, and [checks] "
-        f"min_rows = {spec.checks.min_rows:,} expects as many or more. Compare the years and hours "
-        "in the files with [campaign] start and timezone, and with [events] timezone and "
-        "timestamps; if nothing has happened yet, set min_rows = 0"
+        f"{judged.rows:,} of {rows} belong to {slots}, from {begins} to {ends}, and [checks] "
+        f"min_rows = {floor} expects {floor:,} or more. Compare the years and hours in the files "
+        "with [campaign] start and timezone, and with [events] timezone and timestamps; if nothing "
+        "has happened yet, set min_rows = 0"
     ]
 
 
