@@ -326,7 +326,7 @@ def _one_shot(rows: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {name} | {of[OURS]['users']:,} | {of[OURS]['publishers']:,} | **{ours:.1f}** "
             f"| {private:.1f} | {guess:,.1f} | {best:.1f} "
-            f"| **{ours / min(private, guess):.2f}** | {ours / best:.2f} |"
+            f"| **{ours / min(private, guess):.3f}** | {ours / best:.3f} |"
         )
     return "\n".join(lines)
 

@@ -25,6 +25,8 @@ MOST_STATEMENTS = {"adsbpc": 24, "personal-budget": 64}
 # A slot that lets the past in again, which released figures decide, looks at all of it.
 OF_A_RENEWAL, LOOKS_OF_A_RENEWAL = 30, 5
 IN_A_SLOT = 12
+# From so many on, what a campaign starts with is judged by its first slot alone.
+ENOUGH = 20
 
 
 @dataclass
@@ -81,7 +83,8 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
 @pytest.mark.parametrize("mechanism", sorted(MOST_STATEMENTS))
 def test_a_release_reads_each_source_once(mechanism: str, profile: Profile, tmp_path: Path) -> None:
     privacy = PERSONAL if mechanism == "personal-budget" else ""
-    campaign = Campaign.load(write_campaign(tmp_path / "campaign", privacy=privacy))
+    file = write_campaign(tmp_path / "campaign", privacy=privacy, conversions_per_slot=ENOUGH)
+    campaign = Campaign.load(file)
     for slot in (1, 2, 3):
         profile.clear()
         campaign.release(slot)
@@ -94,6 +97,16 @@ def test_a_release_reads_each_source_once(mechanism: str, profile: Profile, tmp_
         assert profile.statements <= most
 
 
+def test_a_small_first_slot_is_judged_with_the_others(profile: Profile, tmp_path: Path) -> None:
+    """Read as one slot is, and counted: twice as many looks, and none of them later."""
+    campaign = Campaign.load(write_campaign(tmp_path / "campaign", conversions_per_slot=ENOUGH - 1))
+    for slot, looks in ((1, 2), (2, 1)):
+        profile.clear()
+        campaign.release(slot)
+        assert profile.scans["impressions.parquet"] == looks**2
+        assert profile.scans["conversions.parquet"] == looks
+
+
 def test_several_measures_read_and_attribute_once(profile: Profile, tmp_path: Path) -> None:
     """Books are each measure's own: those of conversions are looked at for each of three views,
     and where people are counted once, once more for who was counted before."""
@@ -102,16 +115,18 @@ def test_several_measures_read_and_attribute_once(profile: Profile, tmp_path: Pa
     for slot in range(1, 5):
         profile.clear()
         campaign.release(slot)
-        assert profile.scans["first.parquet"] == (2 if slot == 1 else 1)
-        assert profile.scans["conversions.parquet"] == 1
+        # The first slot is small.
+        looks = 2 if slot == 1 else 1
+        assert profile.scans["first.parquet"] == looks**2
+        assert profile.scans["conversions.parquet"] == looks
         assert profile.scans["cells.parquet"] <= 3 + 2 + 2 + 3 + 9 * profile.renewals
-        assert profile.attributions == 1
+        assert profile.attributions == looks
 
 
 def test_campaigns_of_the_same_events_share_a_scan(profile: Profile, tmp_path: Path) -> None:
     """One to keep the rows of their advertisers and one to count the others, however many they are;
     and one attribution for those whose journeys are the same, another for the one whose are not."""
-    write_campaign(tmp_path)
+    write_campaign(tmp_path, conversions_per_slot=ENOUGH)
     files = [tmp_path / f"{k}.toml" for k in range(4)]
     for k, file in enumerate(files):
         shutil.copy(tmp_path / "spring.toml", file)

@@ -19,6 +19,7 @@ from adsbpc.cli.main import app
 from adsbpc.errors import AdsbpcError, SpecError, TermsError
 from adsbpc.ledger import Ledger
 from adsbpc.model import PICO_RHO, StoredPlan
+from adsbpc.privacy.strategies import MOST_SLOTS
 from tests.campaign.files import ADSBPC, FIXED, PERSONAL, edit, write_campaign
 
 BOUND = f'{ADSBPC}\n[privacy.adsbpc]\nbounds = "fixed"\nbound = 2'
@@ -141,6 +142,18 @@ def test_the_next_period_starts_from_what_the_last_has_shown(tmp_path: Path) -> 
         plans.append(record.plan)
     assert plans[0].start is None
     assert plans[1].start is not None
+
+
+def test_a_period_of_hours_follows_another(tmp_path: Path) -> None:
+    """Long plans start from no earlier campaign, and a period before is not one that was named."""
+    # Of all strategies, this one is planned at once.
+    identity = f'{PERSONAL}\n[privacy.personal_budget]\nstrategy = "identity"'
+    file = write_series(tmp_path, identity)
+    edit(file, 'slot = "1mo"', 'slot = "1h"')
+    for period in ("2026-Q1", "2026-Q2"):
+        campaign = Campaign.load(f"{file}@{period}")
+        assert campaign.spec.campaign.slots > MOST_SLOTS
+        assert len(campaign.release(1)) == 1
 
 
 def test_nothing_renews_silently(tmp_path: Path) -> None:

@@ -64,6 +64,53 @@ def test_a_broken_join(file: Path) -> None:
     assert len(Campaign.load(file).release(1)) == 1
 
 
+def test_a_broken_join_of_slots_that_are_small(tmp_path: Path) -> None:
+    """Hours of which none has enough conversions to judge."""
+    file = write_campaign(tmp_path, slots=24, slot="1h", conversions_per_slot=2)
+    change(file, "conversions", "user_id", lambda ids: pc.utf8_lpad(ids, 5, "0"))
+    assert "0 of 46 conversions of slots 1 to 24 have a touch" in refusal(file)
+
+
+@pytest.mark.parametrize("form", ["timestamp", "text"])
+def test_rows_of_another_year(form: str, file: Path) -> None:
+    """Typed timestamps are left out by the scan, and texts are read; neither is set aside."""
+    edit(file, "start = 2026-03-01", "start = 2025-03-01")
+    if form == "text":
+        for source in ("impressions", "conversions"):
+            change(file, source, "timestamp", lambda at: pc.strftime(at, "%Y-%m-%dT%H:%M:%SZ"))
+    told = refusal(file)
+    assert "0 of 120 impressions and 120 conversions belong to slots 1 to 5, " in told
+    assert "from 2025-03-01T00:00:00+00:00 to 2025-03-06T00:00:00+00:00" in told
+    assert "set min_rows = 0" in told
+    edit(file, "[ledger]", "[checks]\nmin_rows = 0\n[ledger]")
+    assert len(Campaign.load(file).release()) == 5
+
+
+def test_an_empty_start_is_possible(tmp_path: Path) -> None:
+    """Without a conversion on the first day, or any row at all."""
+    file = write_campaign(tmp_path / "slow")
+    edit(file, "start = 2026-03-01", "start = 2026-02-28")
+    assert Campaign.load(file).release(1)[0].conversions == 0
+    file = write_campaign(tmp_path / "empty")
+    for source in ("impressions", "conversions"):
+        path = file.parent / f"{source}.parquet"
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    assert len(Campaign.load(file).release()) == 5
+
+
+def test_publishers_that_are_misspelt(file: Path) -> None:
+    edit(file, 'publishers = ["P-1", "P-2"]', 'publishers = ["p-1", "p-2"]')
+    told = refusal(file)
+    assert "100.0% of the credit for 30 conversions goes to publishers that [campaign]" in told
+    edit(file, "[ledger]", "[checks]\nmax_other_rate = 1\n[ledger]")
+    assert len(Campaign.load(file).release(1)) == 1
+
+
+def test_one_listed_publisher_is_enough(file: Path) -> None:
+    edit(file, 'publishers = ["P-1", "P-2"]', 'publishers = ["P-1", "p-2"]')
+    assert Campaign.load(file).rehearse().problems == ()
+
+
 @pytest.mark.parametrize(
     ("form", "shape"),
     [

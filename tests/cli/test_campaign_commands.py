@@ -242,8 +242,19 @@ def test_a_dry_run_charges_nothing(file: Path) -> None:
         "slot": 1, "conversions": 12, "matched": 12, "personal_data": True, "quarantined": [],
         "credited": {"P-1": 4.0, "P-2": 5.0, "other": 3.0},
         "usable": {"impressions": 12, "conversions": 12}, "late": 0,
+        "refused": False, "problems": [],
     }  # fmt: skip
     assert published(file.parent) == {}
+
+
+def test_a_dry_run_says_that_a_release_would_be_refused(file: Path) -> None:
+    edit(file, "start = 2026-03-01", "start = 2025-03-01")
+    found = json.loads(run("release", file.name, "--dry-run", "--json", cwd=file.parent))
+    assert found["refused"] is True
+    (problem,) = found["problems"]
+    assert "belong to slots 1 to 5, from 2025-03-01T00:00:00+00:00" in problem
+    told = " ".join(run("release", file.name, "--dry-run", cwd=file.parent).split())
+    assert f"A release would be refused: {problem}" in told
 
 
 def test_a_run_that_reads_nothing_warns(file: Path) -> None:

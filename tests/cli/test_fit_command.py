@@ -32,6 +32,7 @@ def test_parameters_go_to_another_campaign(tmp_path: Path) -> None:
     winter = with_fit(tmp_path / "winter")
     Campaign.load(winter).release()
     told = run("fit", winter, "--out", tmp_path / "fit.json", cwd=tmp_path)
+    # Orders are told of models that have several.
     assert "Model 'shapley', released with slot 2." in told
     assert "14 counts of coalitions, noise of 3.2 users each." in told
     assert "incremental" in told

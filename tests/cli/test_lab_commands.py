@@ -63,7 +63,9 @@ def test_compare_own_data_with_a_plot(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "umm" in done.stdout
     assert "not private: its bound is read from the data" in done.stdout
-    assert "read off this very data" in " ".join(done.stdout.split())
+    told = " ".join(done.stdout.split())
+    assert "read off this very data" in told
+    assert "error, bias and noise of one publisher's figure, in conversions" in told
     assert (tmp_path / "figure.svg").read_text().startswith("<svg")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 

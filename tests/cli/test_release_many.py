@@ -14,6 +14,7 @@ import pytest
 
 from adsbpc import Campaign
 from tests.campaign.files import edit, published, write_campaign
+from tests.campaign.test_series import END, write_series
 from tests.cli.program import adsbpc
 
 SLOTS = 5
@@ -118,6 +119,19 @@ def test_a_dry_run_charges_nothing_of_anybody(folder: Path) -> None:
     ]  # fmt: skip
     assert [released(folder, name) for name in ("spring", "summer", "autumn")] == [0, 0, 0]
     assert "These counts have no noise" in adsbpc("release", folder, "--dry-run", cwd=folder).stdout
+
+
+def test_periods_of_a_campaign_without_an_end_follow_each_other(tmp_path: Path) -> None:
+    """A turn of the quarter that was missed does not wait for one more run."""
+    write_series(tmp_path)
+    found = lines(adsbpc("release", tmp_path, "--through", END, "--json", cwd=tmp_path).stdout)
+    assert [(line["campaign"], line["slot"]) for line in found] == [
+        ("spring@2026-Q1", 1), ("spring@2026-Q1", 2), ("spring@2026-Q1", 3),
+        ("spring@2026-Q2", 1), ("spring@2026-Q2", 2),
+    ]  # fmt: skip
+    again = adsbpc("release", tmp_path, "--through", END, cwd=tmp_path).stdout
+    # The quarter that is complete is not gone through again.
+    assert "Released 0 slots of 1 campaign; 2 slots were released before." in again
 
 
 def test_a_killed_run_is_repeated(folder: Path) -> None:

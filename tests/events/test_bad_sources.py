@@ -60,6 +60,14 @@ def test_a_misspelt_column_gets_a_hint(duckdb_engine: Engine, tmp_path: Path) ->
     assert 'Did you mean "userid"?' in refusal(duckdb_engine, spec_of(tmp_path)).to_do
 
 
+def test_a_column_that_holds_another_field_is_no_hint(
+    duckdb_engine: Engine, tmp_path: Path
+) -> None:
+    """user_id is the nearest name to advertiser_id, and not what is meant by it."""
+    write_both(tmp_path, conversions=[lacking(CONVERSION, "advertiser_id")])
+    assert "Did you mean" not in refusal(duckdb_engine, spec_of(tmp_path)).to_do
+
+
 def test_a_mapped_optional_column_must_be_there(duckdb_engine: Engine, tmp_path: Path) -> None:
     write_both(tmp_path)
     error = refusal(duckdb_engine, spec_of(tmp_path, conversion_columns={"event_id": "order"}))

@@ -73,6 +73,7 @@ WRONG = [
     ('slot = "1d"', 'timezone = "Mars"', "timezone = 'Mars': expected an IANA time zone"),
     ('["P-1", "P-2"]', '["P-1", "P-1"]', "lists 'P-1' more than once: remove the repeats"),
     ('["P-1", "P-2"]', "[]", "publishers = []: expected a list of 1 or more, found 0"),
+    ('["P-1", "P-2"]', "3", "[campaign] publishers = 3: expected a list"),
     ('["P-1", "P-2"]', '["P-1", ""]', "1 = '': expected a length of 1 or more"),
     ('["P-1", "P-2"]', '["other"]', "lists 'other', which is kept for everything"),
     ('"conversions"\n\n', '"value"\n\n', 'metric = "value" needs value_cap'),

@@ -107,6 +107,16 @@ def test_moments_carry_the_zone_of_the_campaign() -> None:
     assert str(table.schema.field("starts_at").type) == "timestamp[us, tz=Europe/Berlin]"
 
 
+def test_a_range_starts_with_its_first_slot() -> None:
+    """And not with the slot of the release that it is in."""
+    report = MadeUp(released=3, queries=("prefix", "slot")).report()
+    rows = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    found = {row["query"]: (row["first_slot"], row["starts_at"], row["ends_at"]) for row in rows}
+    first, third, fourth = (f"2026-03-0{day}T00:00:00+01:00" for day in (1, 3, 4))
+    assert found["prefix 1..3"] == ("1", first, fourth)
+    assert found["slot 3"] == ("3", third, fourth)
+
+
 def test_json_says_what_is_promised() -> None:
     found = json.loads(MadeUp().report(level=0.9).to_json())
     cells = found.pop("cells")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adsbpc.report import page
+from adsbpc.report import notes, page
 from tests.report.outline import Outline
 from tests.report.releases import MadeUp
 
@@ -185,6 +185,24 @@ def test_personal_budgets() -> None:
     assert f"All publishers {shown}" in words
     # Symmetric around the estimate is what it must not be.
     assert "±" not in words
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "released", "told"),
+    [
+        ("adsbpc", 31, notes.NOISE_ONLY),
+        ("personal-budget", 10, f"{notes.UPPER_ENDS} {notes.FAR_AHEAD}"),
+        ("personal-budget", 11, notes.UPPER_ENDS),
+    ],
+)
+def test_what_intervals_leave_out_stands_above_the_table(
+    mechanism: Any, released: int, told: str
+) -> None:
+    """Not only in the terminal, and not only where the promise is unfolded."""
+    report = MadeUp(mechanism=mechanism, released=released).report()
+    words = Outline(report.to_html()).words
+    assert f"{notes.totals_until(report)} {told}" in words
+    assert (notes.FAR_AHEAD in words) is (notes.FAR_AHEAD in told)
 
 
 def test_bounds_say_nothing_of_budgets_per_person() -> None:

@@ -186,10 +186,10 @@ def test_poor_estimates_are_told() -> None:
 
 def test_early_reports_say_whom_intervals_have_no_room_for() -> None:
     early, later = (MadeUp(mechanism="personal-budget", released=n).report() for n in (10, 11))
-    assert wording.FAR_AHEAD in wording.what_intervals_cover(early)
-    assert wording.FAR_AHEAD not in wording.what_intervals_cover(later)
+    assert notes.FAR_AHEAD in notes.below_table(early)
+    assert notes.FAR_AHEAD not in notes.below_table(later)
     # Where nothing is told of what was cut, another sentence says so.
-    assert wording.FAR_AHEAD not in wording.what_intervals_cover(MadeUp(released=2).report())
+    assert notes.FAR_AHEAD not in notes.below_table(MadeUp(released=2).report())
 
 
 def test_the_summary_of_personal_budgets_gives_the_interval() -> None:
@@ -231,7 +231,7 @@ def test_how_noisy_a_fit_is() -> None:
     assert wording.fit_noise(report) == ""
     noisy = replace(report.models, relative_noise=0.3)
     report.__dict__["models"] = noisy
-    assert large in wording.what_intervals_cover(report)
+    assert large in notes.below_table(report)
     assert large in notes.trend(report, 5)
 
 
@@ -288,7 +288,7 @@ def test_the_table_of_personal_budgets_has_a_footnote() -> None:
     assert f"{total.low:,.0f} to {total.high:,.0f}" in text
     # Lines are broken where the table ends.
     footnotes = " ".join(text.rpartition("┘")[2].split())
-    assert footnotes == f"{wording.UPPER_ENDS} ~ cannot be told from nothing at 95%"
+    assert footnotes == f"{notes.UPPER_ENDS} ~ cannot be told from nothing at 95%"
 
 
 def test_names_are_no_markup() -> None:
@@ -318,9 +318,9 @@ def test_a_notebook_gets_a_picture_and_no_script() -> None:
 
 def test_what_intervals_cover_stands_beside_them() -> None:
     budgets, bounds = MadeUp(mechanism="personal-budget").report(), MadeUp().report()
-    assert wording.UPPER_ENDS in budgets._repr_html_()
-    assert wording.NOISE_ONLY in bounds._repr_html_()
-    assert wording.NOISE_ONLY in " ".join(_printed(bounds, 90).split())
+    assert notes.UPPER_ENDS in budgets._repr_html_()
+    assert notes.NOISE_ONLY in bounds._repr_html_()
+    assert notes.NOISE_ONLY in " ".join(_printed(bounds, 90).split())
 
 
 def test_a_notebook_names_how_many_it_leaves_out() -> None:

@@ -269,10 +269,10 @@ class Campaign:
         return known_fit(self.spec, self._ledger)
 
     def rehearse(self, slot: int | None = None) -> Overview:
-        """Read and attribute the next slot, or another, without drawing or charging anything."""
+        """Read and attribute the next slot, or another, without drawing or charging anything. Of a
+        first slot, `problems` say why the campaign would not start with it."""
         from adsbpc.campaign.data_path import attribute
-        from adsbpc.campaign.overview import overview_of
-        from adsbpc.engines import open_engine
+        from adsbpc.campaign.overview import overview_of, start_of
 
         seen = self.status()
         if slot is None and (seen.closed or seen.released == seen.slots):
@@ -281,12 +281,11 @@ class Campaign:
             )
             raise ReleaseError(f"{why}: look at the report, or name a slot with --slot")
         number = seen.released + 1 if slot is None else slot
-        engine = open_engine(self.spec.events.engine, self.spec.engine_options)
-        try:
-            with self._with_events() as spec:
-                return overview_of(attribute(spec, engine, number, self.fit()), number)
-        finally:
-            engine.close()
+        with self._with_events() as spec, self._engine() as engine:
+            attributed = attribute(spec, engine(), number, self.fit())
+            if number == 1 and not seen.released:
+                return start_of(attributed, self.fit())
+            return overview_of(attributed, number)
 
     def due(self, slot: int | None = None, through: date | datetime | str | None = None) -> range:
         """The slots that a release covers; those that are not over yet are refused."""

@@ -29,6 +29,7 @@ from adsbpc.events import (
     listed_index,
     public_list,
     read_events,
+    some_slots,
     source_files,
     with_arms,
 )
@@ -56,19 +57,20 @@ class Attributed:
 def attribute(
     spec: CampaignSpec,
     engine: Engine,
-    slot: int | None = None,
+    slot: int | range | None = None,
     fit: Fit | None = None,
     opened: OpenedSources | None = None,
     *,
     kept: bool = False,
 ) -> Attributed:
-    """Read the events and credit them: of all slots, or of one. Slots that the fit does not serve,
-    or all of them where there is none yet, are attributed with the fallback. Credits are `kept` for
-    several campaigns; their sources were `opened` before, if they share them."""
+    """Read the events and credit them: of all slots, of one or of some. Slots that the fit does
+    not serve, or all of them where there is none yet, are attributed with the fallback. Credits are
+    `kept` for whoever looks at them more than once; sources were `opened` before, if several
+    campaigns share them."""
     events = read_events(spec, engine, slot, opened=opened)
     journeys = journeys_of(spec.attribution)
-    slots = (1, spec.campaign.slots) if slot is None else (slot, slot)
-    first_model, last_model = (model_at(spec, each, fit)[1] for each in slots)
+    slots = range(1, spec.campaign.slots + 1) if slot is None else some_slots(slot)
+    first_model, last_model = (model_at(spec, each, fit)[1] for each in (slots[0], slots[-1]))
     credits = credits_of(last_model, journeys, events)
     if first_model != last_model:
         assert spec.attribution.fit is not None

@@ -86,9 +86,9 @@ class FurtherModel:
 @dataclass(frozen=True)
 class Plan(Tabular):
     """`queries` hold for the `bound` given, and grow in proportion to it: the conversions that one
-    user may have on a slot under AdsBPC, and over the whole campaign, as a norm, under personal
-    budgets. `bounds` says how it is found, `condition` in words when errors are those, and `shape`
-    how noise is shaped over the slots.
+    user may have on a slot under AdsBPC; under personal budgets the allowance, as many conversions
+    with one publisher on one slot as a budget is large. `bounds` says how it is found, `condition`
+    in words when errors are those, and `shape` how noise is shaped over the slots.
 
     `rho_for_targets` is what measurement of the first measure needs to meet variance targets, where
     there are any.

@@ -21,6 +21,7 @@ from adsbpc.model.plan import StoredPlan
 from adsbpc.model.rules import cause_of
 from adsbpc.model.slots import to_moment
 from adsbpc.model.toml import place
+from adsbpc.privacy.strategies import MOST_SLOTS
 from adsbpc.storage import Place, folder_at
 
 
@@ -80,9 +81,10 @@ def _previous(spec: CampaignSpec) -> tuple[Release, ...]:
 
 
 def _period_before(spec: CampaignSpec) -> tuple[Release, ...]:
-    """None where budgets do not renew, in the first period, and where nothing was looked at."""
+    """None where budgets do not renew, in the first period, and where nothing was looked at. Nor of
+    long periods: their plans start from what their own looks show."""
     name, period = parts_of(spec.campaign.name)
-    if spec.campaign.renewal is None or period is None:
+    if spec.campaign.renewal is None or period is None or spec.campaign.slots > MOST_SLOTS:
         return ()
     scope, _ = parts_of(spec.campaign.scope)
     earlier = [folder_name(named_for(each, period.before)) for each in (scope, name)]

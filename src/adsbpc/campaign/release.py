@@ -22,7 +22,7 @@ from adsbpc.campaign.data_path import (
 )
 from adsbpc.campaign.declared_fits import check_declared, declared_fit
 from adsbpc.campaign.fits import check_fit, check_holdout, fit_is_due, known_fit, make_fit, model_at
-from adsbpc.campaign.overview import Overview, check_start, overview_of
+from adsbpc.campaign.overview import Overview, check_start, start_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import as_started, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
@@ -223,9 +223,9 @@ def release_slot(
         if running.opening is not None:
             check_holdout(spec, events)
             check_table(spec, engine())
-            seen = overview_of(attributed, slot)
+            seen = start_of(attributed, fit)
             shown(seen)
-            check_start(spec, seen)
+            check_start(seen)
         read, bad, late = events.conversion_count(), events.quarantined(), events.late_count()
 
         # 4. and 5. Contributions on the integer grid; what is kept of them in every cell; noise.

@@ -50,8 +50,9 @@ def stoppable(
 def progress(
     what: str, total: int | None, *columns: ProgressColumn, **fields: Any
 ) -> Iterator[Callable[..., None]]:
-    """A bar that is one further whenever the step is called, or as far as that says. Where no
-    terminal is, a line now and then for whoever reads the log; short work says nothing there."""
+    """A bar that is one further whenever the step is called, or as far as that says; without a
+    total, one that counts. Where no terminal is, a line now and then for whoever reads the log;
+    short work says nothing there."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     shown_on = notes()
@@ -69,7 +70,8 @@ def progress(
                 shown.advance(task)
             if quiet and monotonic() - told >= _CALM_SECONDS:
                 done = shown.tasks[0]
-                shown_on.print(f"{what}: {done.completed:.0f} of {done.total:.0f}")
+                whole = "" if done.total is None else f" of {done.total:.0f}"
+                shown_on.print(f"{what}: {done.completed:.0f}{whole}")
                 told = monotonic()
 
         yield step

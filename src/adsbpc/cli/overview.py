@@ -53,5 +53,7 @@ def overview_object(seen: Overview) -> dict[str, Any]:
         "usable": {source: counts.usable for source, counts in seen.sources.items()},
         "late": sum(counts.late for counts in seen.sources.values()),
         "quarantined": as_objects(seen.quarantined),
+        "refused": bool(seen.problems),
+        "problems": list(seen.problems),
         "personal_data": True,
     }

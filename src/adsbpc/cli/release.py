@@ -12,7 +12,7 @@ from rich.progress import TextColumn, TimeRemainingColumn
 
 from adsbpc import telemetry
 from adsbpc.campaign import Campaign, Overview, Released
-from adsbpc.campaign.overview import start_problem
+from adsbpc.campaign.overview import listed
 from adsbpc.campaign.release import rows_of
 from adsbpc.campaign.series import Series
 from adsbpc.cli.console import counted, named_run, notes, progress, results, stoppable
@@ -189,15 +189,16 @@ def _rehearse(campaign: Campaign, slot: int | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(overview_object(found)))
         return
-    show_rehearsal(campaign, found)
+    show_rehearsal(found)
 
 
-def show_rehearsal(campaign: Campaign, found: Overview) -> None:
+def show_rehearsal(found: Overview) -> None:
     """What a dry run has found."""
     show_overview(found, results())
-    problem = start_problem(campaign.spec, found)
-    if problem is not None and found.slot == 1:
-        results().print(f"\nA release would be refused:\n{problem}", style="bold yellow")
+    if found.problems:
+        results().print(
+            f"\nA release would be refused:\n{listed(found.problems)}", style="bold yellow"
+        )
     print("Nothing was drawn or charged. These counts have no noise: keep them to yourself.")
 
 

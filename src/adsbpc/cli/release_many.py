@@ -32,10 +32,11 @@ from adsbpc.report.numbers import budget_texts
 
 @dataclass
 class Told:
-    """A campaign file, and what became of it."""
+    """A campaign file, and what became of it; of one without an end, what became of a period."""
 
     file: Path
     campaign: Campaign | None = None
+    series: Series | None = None
     done: list[Released] = field(default_factory=list)
     failure: Exception | None = None
 
@@ -79,13 +80,17 @@ def run(given: Sequence[Path], through: str | None, dry: bool, as_json: bool) ->
         place = "" if each.campaign is None else f" ({each.file})"
         typer.echo(f"adsbpc: {each.name}{place}: {_in_words(each.failure)}", err=True)
     if failed:
-        others = len(told) - len(failed)
+        others = len(_files(told)) - len(failed)
         typer.echo(
             f"{counted(len(failed), 'campaign')} failed, and {others:,} did not. Correct what is "
             "said above and run it again: nothing is drawn or charged twice.",
             err=True,
         )
         raise typer.Exit(1)
+
+
+def _files(told: Sequence[Told]) -> set[Path]:
+    return {each.file for each in told}
 
 
 def _in_words(failure: Exception | None) -> str:
@@ -99,15 +104,37 @@ def _loaded(file: Path) -> Told:
     try:
         series = Series.load(file)
         # Of a campaign without an end, the period that is under way.
-        return Told(file, Campaign.load(file) if series is None else series.current())
+        return Told(file, Campaign.load(file) if series is None else series.current(), series)
     except (AdsbpcError, OSError) as error:
         return Told(file, failure=error)
 
 
-def _release(told: Sequence[Told], through: str | None, as_json: bool) -> None:
+def _release(told: list[Told], through: str | None, as_json: bool) -> None:
+    """What is due of all of them; then the periods that follow those which are complete by now."""
+    telemetry.configure()
+    under_way = list(told)
+    while under_way:
+        _release_together(under_way, through, as_json)
+        following = [_next_period(each, through) for each in under_way]
+        under_way = [each for each in following if each is not None]
+        told += under_way
+
+
+def _next_period(told: Told, through: str | None) -> Told | None:
+    if told.series is None or told.campaign is None or told.failure is not None:
+        return None
+    following = _loaded(told.file)
+    if following.campaign is not None:
+        if following.name == told.name:
+            return None
+        if through is not None and following.campaign.starts_after(through):
+            return None
+    return following
+
+
+def _release_together(told: Sequence[Told], through: str | None, as_json: bool) -> None:
     by_campaign = {id(each.campaign): each for each in told if each.campaign is not None}
     asked = [Asked(each.campaign, through=through) for each in told if each.campaign is not None]
-    telemetry.configure()
     with stoppable(), progress_of_slots(_slots(asked)) as advance:
         for outcome in releasing_together(asked, _note_start):
             each = by_campaign[id(outcome.campaign)]
@@ -164,7 +191,7 @@ def _rehearse(told: Told, as_json: bool) -> None:
         print(json.dumps({**named, **overview_object(seen)}), flush=True)
     else:
         results().print(f"\n{told.name}", style="bold")
-        show_rehearsal(told.campaign, seen)
+        show_rehearsal(seen)
 
 
 def _table(told: Sequence[Told]) -> Table:
@@ -190,6 +217,6 @@ def _summary(told: Sequence[Told]) -> str:
     new = sum(not one.replayed for each in told for one in each.done)
     before = sum(one.replayed for each in told for one in each.done)
     return (
-        f"Released {counted(new, 'slot')} of {counted(len(told), 'campaign')}; "
+        f"Released {counted(new, 'slot')} of {counted(len(_files(told)), 'campaign')}; "
         f"{counted(before, 'slot')} {'was' if before == 1 else 'were'} released before."
     )

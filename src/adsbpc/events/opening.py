@@ -73,6 +73,19 @@ def open_sources(spec: CampaignSpec, engine: Engine) -> OpenedSources:
     return opened_sources(spec, declared, rows)
 
 
+def count_rows(spec: CampaignSpec, engine: Engine) -> dict[str, int]:
+    """All rows of each source, whatever they are: for the operator, never for a report."""
+    opened = open_sources(spec, engine)
+    found = {}
+    for name, reading in (
+        ("impressions", opened.impressions),
+        ("conversions", opened.conversions),
+    ):
+        ((rows,),) = engine.rows("count all rows", f"SELECT count(*) FROM {reading.rows}")
+        found[name] = int(rows)
+    return found
+
+
 def declared_sources(
     spec: CampaignSpec, described: Callable[[Source], list[Schema]]
 ) -> dict[str, DeclaredSource]:

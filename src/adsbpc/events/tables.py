@@ -175,18 +175,19 @@ class EventTables:
 def read_events(
     spec: CampaignSpec,
     engine: Engine,
-    slot: int | None = None,
+    slot: int | range | None = None,
     through: int | None = None,
     opened: OpenedSources | None = None,
 ) -> EventTables:
-    """Check and lay out a campaign's events: those of all slots, of one, or of all up to one. Its
-    sources are opened, unless they have been for several campaigns."""
+    """Check and lay out a campaign's events: those of all slots, of one or some that follow each
+    other, or of everybody up to one. Its sources are opened, unless they have been for several
+    campaigns."""
     opened = opened or open_sources(spec, engine)
     impressions, conversions = opened.impressions, opened.conversions
     last_slot = through or spec.campaign.slots
-    if slot is not None and not 1 <= slot <= last_slot:
+    slots = range(1, last_slot + 1) if slot is None else some_slots(slot)
+    if not 1 <= slots[0] <= slots[-1] <= last_slot:
         raise SpecError(f"slot = {slot}: expected a number from 1 to {last_slot}")
-    slots = range(1, last_slot + 1) if slot is None else range(slot, slot + 1)
     reach = Reach.of(spec, slots, conversions)
     starts_at, ends_at, lateness = reach.starts_at, reach.ends_at, reach.lateness
     by_arrival = spec.events.settle is not None
@@ -272,6 +273,10 @@ def read_events(
         arriving(range(1, slots.stop)) if spec.looks_back else None,
         opened.others,
     )
+
+
+def some_slots(slot: int | range) -> range:
+    return range(slot, slot + 1) if isinstance(slot, int) else slot
 
 
 def _without_repeats(

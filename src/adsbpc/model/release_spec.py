@@ -53,10 +53,10 @@ class PersonalBudgetSection(Section):
     """Parameters of personal budgets.
 
     `heavy_user` is a public guess: how many conversions a person has in the campaign who converts
-    often; left out, what is released says it. `allowance` fixes what everybody may add over the
-    campaign, in conversions; without it, it follows noisy histograms, for `histogram_share` of rho.
-    `previous` is the folder of an earlier campaign's releases, whose histograms say where to start.
-    `beta` belongs to the strategy "toeplitz".
+    often; left out, what is released says it. `allowance` fixes how many conversions with one
+    publisher on one slot everybody's budget is large enough for; without it, it follows noisy
+    histograms, for `histogram_share` of rho. `previous` is the folder of an earlier campaign's
+    releases, whose histograms say where to start. `beta` belongs to the strategy "toeplitz".
     """
 
     strategy: Literal["optimised", "toeplitz", "square-root", "identity"] = "optimised"

@@ -274,11 +274,15 @@ class EventsSection(Section):
 
 
 class ChecksSection(Section):
-    """What events must be like for a campaign to start: conversions with a touch, and rows of each
-    source that cannot be used. Once it has started, nothing of it stops a release."""
+    """What events must be like for a campaign to start: conversions with a touch, credit of
+    publishers that are not listed, rows of each source that cannot be used, and how many rows lie
+    in its slots at all, where sources have others. Once it has started, nothing of it stops a
+    release."""
 
     min_match_rate: Share = 0.001
+    max_other_rate: Share = 0.999
     max_quarantine_rate: Share = 0.5
+    min_rows: Annotated[int, Field(ge=0)] = 1
 
 
 class EngineSection(Section):

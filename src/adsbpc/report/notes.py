@@ -1,4 +1,4 @@
-"""The sentences above a page's charts and tables."""
+"""The sentences beside charts and tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ from adsbpc.report import wording
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
+
+# By whether releases tell what was cut.
+UPPER_ENDS = "Upper ends of intervals include what may have been cut and not counted."
+NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
+FAR_AHEAD = (
+    "So early, a handful of people who do far more than everybody else cannot be told from noise, "
+    "and no interval has room for them."
+)
+# In this part of a campaign.
+_EARLY = 1 / 3
+
+
+def below_table(report: Report) -> str:
+    """Where nothing else is said of a report."""
+    told = intervals(report), wording.fit_noise(report), wording.warning(report)
+    return " ".join(filter(None, told))
+
+
+def intervals(report: Report) -> str:
+    """What intervals have room for, and what they leave out."""
+    if not report.estimates_cut:
+        return NOISE_ONLY
+    is_early = report.newest.slot < _EARLY * report.spec.campaign.slots
+    return f"{UPPER_ENDS} {FAR_AHEAD}" if is_early else UPPER_ENDS
 
 
 def trend(report: Report, drawn: int) -> str:
@@ -78,9 +102,7 @@ def totals_until(report: Report) -> str:
 
 
 def table(report: Report) -> str:
-    note = ""
-    if report.estimates_cut:
-        note += f" {wording.UPPER_ENDS}"
+    note = intervals(report)
     if report.adjusted:
         note += (
             " Totals are adjusted: none ever falls or is negative, and parts add up. Small ones "
@@ -91,4 +113,4 @@ def table(report: Report) -> str:
             f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
             "its interval reaches zero."
         )
-    return note.lstrip()
+    return note

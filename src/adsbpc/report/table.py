@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report.cells import Cell
+from adsbpc.report.notes import below_table
 from adsbpc.report.numbers import amount, interval, percent
 from adsbpc.report.ratios import Ratio
-from adsbpc.report.wording import decimals, level_name, metric_name, what_intervals_cover
+from adsbpc.report.wording import decimals, level_name, metric_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +62,7 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         share = percent(standing.share.value) if standing.share else ""
         add(standing.total, share, end_section=standing is standings.publishers[-1])
     add(standings.everything, "" if standings.everything.noisy else "100%", style="bold")
-    notes = [what_intervals_cover(report)]
+    notes = [below_table(report)]
     if report.band:
         word = report.timeline.word
         notes.append(f"All at once: holds for totals after every {word} of the campaign together.")

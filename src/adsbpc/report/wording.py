@@ -48,24 +48,6 @@ BUYS = {
 
 # From here on a fit misleads those who read intervals alone.
 LARGE_FIT_NOISE = 0.1
-# Below tables, by whether releases tell what was cut.
-UPPER_ENDS = "Upper ends of intervals include what may have been cut and not counted."
-FAR_AHEAD = (
-    "So early, a handful of people who do far more than everybody else cannot be told from noise, "
-    "and no interval has room for them."
-)
-# In this part of a campaign.
-_EARLY = 1 / 3
-NOISE_ONLY = "Intervals cover the noise. What bounds cut off is not in them, nor in the estimates."
-
-
-def what_intervals_cover(report: Report) -> str:
-    covered, early = UPPER_ENDS if report.estimates_cut else NOISE_ONLY, ""
-    if report.estimates_cut and report.newest.slot < _EARLY * report.spec.campaign.slots:
-        early = FAR_AHEAD
-    return " ".join(filter(None, (covered, early, fit_noise(report), warning(report))))
-
-
 METRICS: dict[MetricName, str] = {
     "conversions": "attributed conversions",
     "value": "attributed value",

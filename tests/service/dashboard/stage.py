@@ -69,7 +69,9 @@ class Stage:
     def create(self, name: str, **campaign: Any) -> str:
         """Of five days, with room for others in its scope."""
         wanted = content(name=name, slots=5, publishers=list(PUBLISHERS)) | {
-            "privacy": {"rho": 1.0, "scope_rho": 3.0, "mechanism": "adsbpc"}
+            "privacy": {"rho": 1.0, "scope_rho": 3.0, "mechanism": "adsbpc"},
+            # Hostile names have no events.
+            "checks": {"max_other_rate": 1},
         }
         wanted["campaign"] |= campaign
         self.campaigns[name] = self.server.client("operator").create_campaign(wanted)["id"]
