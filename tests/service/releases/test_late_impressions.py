@@ -190,3 +190,15 @@ def test_impressions_that_are_in_no_count_are_told(tmp_path: Path) -> None:
         assert deliveries["rows"]["after_count"] == 1
         assert "quarantined" not in deliveries["rows"]
         assert [each["after_count"] for each in deliveries["batches"]].count(1) == 1
+
+
+def test_a_campaign_does_not_wait_for_somebody_to_start(tmp_path: Path) -> None:
+    """There are rows of before it, and none in its slots: whoever came first would show."""
+    clock = SetClock(NOON)
+    settings = settings_in(tmp_path, scheduler={"enabled": False, "every": "1s"})
+    with running(settings, clock) as server:
+        campaign = server.client("operator").create_campaign(content())["id"]
+        old = IMPRESSION | {"timestamp": NOON - 300 * DAY}
+        server.client("publisher", "P-1").push_impressions([old], "old")
+        clock.moment += 2 * DAY
+        assert server.client("operator").release(campaign)

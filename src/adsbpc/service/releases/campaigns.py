@@ -259,6 +259,10 @@ class CampaignBook:
             },
             "engine": {"options": engine.options},
         }
+        checks = content.get("checks", {})
+        if isinstance(checks, dict):
+            # One that starts with somebody's first row would show its readers when that was.
+            whole["checks"] = {"min_rows": 0, **checks}
         if isinstance(content.get("lift"), dict):
             # That of the campaign takes its place once there is one.
             whole["lift"] = {**content["lift"], "key_file": FILE}
