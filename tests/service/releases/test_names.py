@@ -120,3 +120,18 @@ def test_the_first_day_that_can_be_is_told(
         with pytest.raises(ClientError, match=f"Start on {first} or later"):
             operator.create_campaign(content(slot=slot, start="2026-02-28"))
         assert operator.create_campaign(content(slot=slot, start=first))["start"] == first
+
+
+def test_who_listens_to_a_campaign_that_is_withdrawn(tmp_path: Path, clock: SetClock) -> None:
+    """The stream ends, and is not broken off."""
+    with running(settings_in(tmp_path, scheduler=BY_HAND), clock) as server:
+        operator = server.client("operator")
+        campaign = operator.create_campaign(content())["id"]
+        with httpx.stream(
+            "GET", f"{server.url}/v1/campaigns/{campaign}/stream",
+            headers={"Authorization": f"Bearer {server.key('operator')}"}, trust_env=False,
+        ) as stream:  # fmt: skip
+            lines = stream.iter_lines()
+            assert next(lines) == ": listening"
+            operator.withdraw(campaign)
+            assert not any(lines)

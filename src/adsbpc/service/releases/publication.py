@@ -75,7 +75,8 @@ class Publication:
             return {row.name: row.slot for row in connection.execute(_VISIBLE, given)}
 
     def visible_slot(self, registered: Registered) -> int:
-        return self.visible(registered)[registered.name]
+        # None of one that was withdrawn meanwhile.
+        return self.visible(registered).get(registered.name, 0)
 
     def due_slot(self, registered: Registered) -> int:
         """The last slot that should be visible by now."""
@@ -171,7 +172,10 @@ class Watch:
         with self._lock:
             looked, newest, last = self._known.get(registered.campaign_id, (0.0, 0, 0))
             if time.monotonic() - looked >= _LOOK_SECONDS / 2:
-                newest = self._publication.visible_slot(registered)
-                last = self._publication.last_slot(registered)
+                visible = self._publication.visible(registered)
+                # Of one that was withdrawn meanwhile nothing will come.
+                is_there = registered.name in visible
+                newest = visible.get(registered.name, 0)
+                last = self._publication.last_slot(registered) if is_there else 0
                 self._known[registered.campaign_id] = (time.monotonic(), newest, last)
             return newest, last
