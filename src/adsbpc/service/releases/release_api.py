@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from adsbpc.errors import did_you_mean
 from adsbpc.model import Release
 from adsbpc.model.slots import to_moment
 from adsbpc.report.formats import parquet_of
@@ -167,11 +168,15 @@ def read_report(
     """The same report as `adsbpc report` writes; `mmm` are weeks for marketing mix models."""
     registered = campaign_for(request, caller, campaign, Action.READ_RELEASES)
     visible = backend_of(request).publication.visible(registered)
-    if visible[registered.name] == 0:
+    if visible.get(registered.name, 0) == 0:
         raise Problem(
             404, "Not found", "Nothing is visible yet",
             "Ask again after the first slot, or listen to the stream of this campaign",
         )  # fmt: skip
+    names = [each.name for each in registered.spec.measures]
+    if measure is not None and measure not in names:
+        hint = did_you_mean(measure, names).lstrip() or f"Ask for one of {', '.join(names)}"
+        raise Problem(404, "Not found", f"There is no measure {measure!r}", hint)
     report = registered.campaign.report(level, adjusted, visible, measure, band)
     content: str | bytes
     if format == "parquet":
