@@ -78,10 +78,10 @@ def test_a_campaign_is_what_was_sent(server: Running, operator: Client) -> None:
     assert operator.campaign(created["id"]) == created
     # What was left to the version at hand is stated, because a later one might choose otherwise.
     stated = {"mechanism": "adsbpc", "personal_budget": {"heavy_user": None}}
-    # What the settings say of late impressions is stated, too.
-    waiting = {"settle": "0d", "wait": "0d"}
+    # What the settings say of late impressions is stated, too, and that nobody has to come first.
+    further = {"events": {"settle": "0d", "wait": "0d"}, "checks": {"min_rows": 0}}
     privacy = {**content()["privacy"], **stated}
-    assert created["content"] == {**content(), "privacy": privacy, "events": waiting}
+    assert created["content"] == {**content(), "privacy": privacy, **further}
     assert (created["released"], created["due"], created["problem"]) == (0, 0, "")
     assert created["guarantee"]["rho"] == 1.0
     (listed,) = operator.campaigns()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
+import pyarrow as pa
+
 from adsbpc.ledger.database import Database
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.auth.audit import AuditLog
@@ -99,7 +101,8 @@ class Backend:
             try:
                 for source in SCHEMAS:
                     while compact(self.files, self.store, source) and not self._stopping.is_set():
-                        pass
+                        # What the round has held.
+                        pa.default_memory_pool().release_unused()
                 self.files.sweep()
                 self.retention.apply()
                 forget_batches(self.store, now_us(self.clock))
