@@ -27,7 +27,8 @@ class Estimates:
     """What the rows so far say of a layout, of which they have the cells that are `counted`.
     `inverse` is B^-1 for these rows in the metric, `scale` that of their noise; what was cut is
     counted so many `times`. `expected_cut` is what may have been cut of a slot, by column and at
-    last by none, if that is known. Nothing `adds` to them where nobody can have been cut."""
+    last by none, if that is known; of a few slots it may be as much as of `least_slots`. Nothing
+    `adds` to them where nobody can have been cut."""
 
     layout: Layout
     counted: Layout
@@ -37,6 +38,7 @@ class Estimates:
     scale: float
     times_cut: int = 1
     expected_cut: tuple[float, ...] = ()
+    least_slots: int = 1
     adds: bool = True
 
     @cached_property
@@ -159,7 +161,8 @@ class Estimates:
         for row, counts, variances, all_sums in zip(
             weights, weights @ self.cut, own, noise, strict=True
         ):
-            expected = [int(np.count_nonzero(row)) * each for each in self.expected_cut]
+            slots = max(int(np.count_nonzero(row)), self.least_slots)
+            expected = [slots * each for each in self.expected_cut]
             counted = zip(counts.tolist(), variances.tolist(), strict=True)
             found.append(added_back(counted, squared, float(all_sums), expected))
         return found
@@ -214,7 +217,7 @@ class Estimates:
             for of_column, own in zip(counts.T, self._cut_multipliers.T, strict=True)
         )
         squared = self._squared_parts
-        return Cut(columns, parts, squared, is_added=True, expected=self.expected_cut)
+        return Cut(columns, parts, squared, True, self.expected_cut, self.least_slots)
 
     def _stretches(self) -> list[Stretch]:
         found, depths = [], range(len(self.layout.dimensions) + 1)
