@@ -1,5 +1,5 @@
-"""The tables of docs/measures.md: what sums of their own gain, and what they cost cells; and, of JSON
-that `adsbpc lab coverage --json` printed, how often intervals hold."""
+"""The tables of docs/measures.md: what sums of their own gain, and what they cost cells; and, of
+JSON that `adsbpc lab coverage --json` printed, how often intervals hold."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _line(*cells: str) -> str:
 def _percent(row: Row | None) -> str:
     if row is None or row["coverage"] is None:
         return ""
-    return f"{100 * row['coverage']:.1f} ± {100 * (row['standard_error'] or 0):.1f}"
+    held, error = 100 * row["coverage"], row["standard_error"]
+    return f"{held:.1f}" if error is None else f"{held:.1f} ± {100 * error:.1f}"
 
 
 if __name__ == "__main__":

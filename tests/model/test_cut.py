@@ -30,8 +30,8 @@ def test_the_noise_of_what_is_added_follows_from_the_counts(
 
 @pytest.mark.parametrize("harm", [0.1, 1.0, 10.0])
 def test_nothing_that_is_added_by_chance_is_missed_more_often_for_that(harm: float) -> None:
-    """Where nothing was cut, counts are noise; some of it is added now and then. Of those times, the
-    low end fails no more often than its noise says, by and large."""
+    """Where nothing was cut, counts are noise; some of it is added now and then. Of those times,
+    the low end fails no more often than its noise says, by and large."""
     random, missed, times = np.random.default_rng(17), 0, 0
     for count, noise in random.normal(0, (np.sqrt(harm), 1.0), (40_000, 2)):
         found = added_back([(count, harm)], 1.0, 1.0)

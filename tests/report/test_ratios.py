@@ -148,7 +148,9 @@ def test_ends_of_a_ratio_share_the_noise_as_far_as_there_is_room() -> None:
         ends = quotient_ends(x, y, 0.0, reach)
         plain = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, REACH)
         least = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, 1.645)
-        assert ends is not None and plain is not None and least is not None
+        assert ends is not None
+        assert plain is not None
+        assert least is not None
         wanted = plain if not x.cut else least
         assert ends[0] == pytest.approx(wanted[0], rel=1e-4)
 

@@ -66,7 +66,7 @@ def test_without_room_it_is_the_usual_one() -> None:
     assert reach.with_room(1.0, 0.0) < reach.plain
 
 
-@pytest.mark.parametrize("below, above", [(1.0, 2.5), (2.5, 1.0)])
+@pytest.mark.parametrize(("below", "above"), [(1.0, 2.5), (2.5, 1.0)])
 def test_ends_with_errors_of_their_own(below: float, above: float) -> None:
     """The larger error stands for both, as in an interval of version 0.1."""
     room, step = 2.0, 0.001

@@ -6,11 +6,11 @@ said. Measures have noise of their own, so that no two figures go up and down to
 
 What personal budgets cut is missing from figures, never added. So a ratio is smallest if all that
 was cut is missing below the line, and largest if it is missing above: each end is that of such a
-pair, with the noise of what was cut. Between those two pairs there is a room, as there is of a
-single figure, so that the ends share the noise (`Reach`): x - r y has what is missing of x and r
-times what is missing of y. They share as much as at that r between the ends without sharing where
-there is least of it: a ratio that is inside of these is then missed as seldom as the level says, and
-one that is outside would have been missed anyway.
+pair, with the noise of what was cut. Between the two there is a room, as there is of a single
+figure, so that the ends share the noise (`Reach`): x - r y misses what is missing of x and r times
+what is missing of y. They share as much as where there is least of it, among the r between the ends
+that share nothing: a ratio between those is then missed as seldom as the level says, and another
+one would have been missed anyway.
 """
 
 from __future__ import annotations
