@@ -24,12 +24,14 @@ HIDING = 1.65
 @dataclass(frozen=True)
 class Added:
     """What is added to a query's answers together, its variance, and what may be missing still.
-    `slopes` say how much more is added for one more in a column's count."""
+    `slopes` say how much more is added for one more in a column's count; `fixed_variance` is what
+    the variance would be if the parts of counts that are added did not follow from them."""
 
     total: float = 0.0
     variance: float = 0.0
     missing: float = 0.0
     slopes: tuple[float, ...] = ()
+    fixed_variance: float = 0.0
 
 
 def added_back(
@@ -46,7 +48,7 @@ def added_back(
     was cut, no more than a few times what is `expected`, by column; the last figure of that is for
     what no column counts.
     """
-    total = variance = missing = 0.0
+    total = variance = fixed_variance = missing = 0.0
     slopes = []
     for place, (count, own) in enumerate(counts):
         harm = own * squared_spread / noise if noise > 0 else 0.0
@@ -58,6 +60,7 @@ def added_back(
         slopes.append(slope)
         total += trust * count
         variance += slope**2 * own
+        fixed_variance += trust**2 * own
         room = trust + (1 - trust) * HIDING
         hidden = max((1 - trust) * count + room * sqrt(own), 0.0)
         if expected and count <= SHOWN * sqrt(own):
@@ -65,7 +68,7 @@ def added_back(
         missing += hidden
     if expected:
         missing += CAUTION * expected[-1]
-    return Added(total, variance, missing, tuple(slopes))
+    return Added(total, variance, missing, tuple(slopes), fixed_variance)
 
 
 def squared_error(noise: float, part: float, added: Added) -> float:

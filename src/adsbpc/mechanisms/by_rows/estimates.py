@@ -188,12 +188,13 @@ class Estimates:
         return np.asarray(self.variances(weights[None, :], depth)[0])
 
     def noise_variances(self, workload: Workload) -> list[float]:
-        """Of answers that are due, in the mean over cells: noise alone."""
+        """Of answers that are due, in the mean over cells: noise alone, and what is added of counts
+        as if that part of them were fixed, as the lab's figures have it since they began."""
         slots = len(self.rows)
         weights = workload.answers(np.eye(slots))[workload.slots == slots]
         of_cells, parts = self.cell_variances(weights), self.spread**2
         return [
-            float((own + parts * more.variance).mean())
+            float((own + parts * more.fixed_variance).mean())
             for own, more in zip(of_cells, self.added(weights), strict=True)
         ]
 
