@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsbpc.model.cut import CAUTION, added_back, sure_part
+from adsbpc.model.cut import CAUTION, HIDING, added_back, sure_part
 from adsbpc.model.running_noise import Cut, CutColumn, RunningNoise, Stretch
 
 
@@ -62,3 +62,13 @@ def test_few_slots_may_miss_as_much_as_several() -> None:
 
     assert missing(1) == pytest.approx([CAUTION * 3 * slots for slots in (1, 3, 6)])
     assert missing(4) == pytest.approx([CAUTION * 3 * slots for slots in (4, 4, 6)])
+
+
+def test_noise_below_nothing_does_not_take_away_what_is_expected() -> None:
+    for count in (-1_700.0, -500.0, 0.0):
+        found = added_back([(count, 1_000.0**2)], 0.1, 100.0**2, [300.0, 20.0])
+        assert found.total == 0
+        assert 300 + CAUTION * 20 <= found.missing <= CAUTION * (300 + 20)
+    # What noise cannot hide is not there, whatever is expected.
+    fine = added_back([(-30.0, 20.0**2)], 0.1, 100.0**2, [300.0, 20.0])
+    assert fine.missing == pytest.approx(HIDING * 20 + CAUTION * 20)

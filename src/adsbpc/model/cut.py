@@ -45,8 +45,8 @@ def added_back(
     `squared_spread` the sum of the squares of their parts.
 
     What is not added may be missing, with what noise may hide. If counts do not show that anything
-    was cut, no more than a few times what is `expected`, by column; the last figure of that is for
-    what no column counts.
+    was cut, no less than what is `expected`, by column, as far as noise can hide it, and no more
+    than a few times that; the last figure of it is for what no column counts.
     """
     total = variance = fixed_variance = missing = 0.0
     slopes = []
@@ -64,7 +64,9 @@ def added_back(
         room = trust + (1 - trust) * HIDING
         hidden = max((1 - trust) * count + room * sqrt(own), 0.0)
         if expected and count <= SHOWN * sqrt(own):
-            hidden = min(hidden, CAUTION * expected[place])
+            # A count that noise pulls below nothing does not say that less than usual is missing.
+            least = min(expected[place], HIDING * sqrt(own))
+            hidden = min(max(hidden, least), CAUTION * expected[place])
         missing += hidden
     if expected:
         missing += CAUTION * expected[-1]

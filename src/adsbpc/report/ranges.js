@@ -67,10 +67,14 @@ const rangesOf = (measure, boundaries, reach) => {
       found.variance += slope ** 2 * squared;
       const room = trust + (1 - trust) * cut.hiding;
       const hidden = Math.max((1 - trust) * count + room * Math.sqrt(squared), 0);
-      const isShown = !expected.length || count > cut.shown * Math.sqrt(squared);
-      found.missing += isShown ? hidden : Math.min(hidden, expected[k]);
+      if (!expected.length || count > cut.shown * Math.sqrt(squared)) {
+        found.missing += hidden;
+      } else {
+        const least = Math.min(expected[k], cut.hiding * Math.sqrt(squared));
+        found.missing += Math.min(Math.max(hidden, least), cut.caution * expected[k]);
+      }
     });
-    found.missing += expected.at(-1) ?? 0;
+    found.missing += cut.caution * (expected.at(-1) ?? 0);
     return found;
   };
   const addedTogether = (one, other) => {
