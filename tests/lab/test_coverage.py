@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from adsbpc.lab.repeated import Month, RepeatedCampaign, Stream
 from adsbpc.privacy import Terms
 from tests.cli.program import adsbpc
 
+ROOT = Path(__file__).parents[2]
 SMALL = RepeatedCampaign(people=150, slots=3, rho="1")
 
 
@@ -101,6 +105,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert {"figure", "view", "when", "coverage", "standard_error", "intervals"} <= rows[0].keys()
+    _assert_tables(done.stdout, rows, tmp_path / "rows.json")
     assert "what is true" in adsbpc(*asked, cwd=tmp_path).stdout
     assert list(tmp_path.iterdir()) == []
     refused = adsbpc("lab", "coverage", "--rho", "much", cwd=tmp_path)
@@ -109,6 +114,26 @@ def test_the_command(tmp_path: Path) -> None:
     refused = adsbpc("lab", "coverage", "--mechanism", "adbpc", cwd=tmp_path)
     assert refused.returncode == 2
     assert "adsbpc" in refused.stderr
+
+
+def _assert_tables(printed: str, rows: list[dict[str, Any]], file: Path) -> None:
+    """The document's script has a line for every figure, and says which ends fail."""
+    file.write_text(printed)
+    script = [sys.executable, str(ROOT / "docs" / "measures.py"), str(file)]
+    lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
+    file.unlink()
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    for row in rows:
+        own = next(line for line in table if line[:2] == [row["figure"], row["view"]])
+        held = own[2 + (FIRST, HALF, LAST, BAND).index(row["when"])]
+        told = row["coverage"] is not None
+        assert held.partition(" ")[0] == (f"{100 * row['coverage']:.1f}" if told else "")
+        assert ("±" in held) == (row["standard_error"] is not None)
+        outside = told and (
+            row["coverage"] < 0.935 or (row["coverage"] > 0.975 and row["when"] != BAND)
+        )
+        names = [row["figure"], row["view"], row["when"]]
+        assert any(line[:3] == names for line in table) == outside
 
 
 @pytest.mark.slow

@@ -190,8 +190,8 @@ def test_ranges_say_what_running_totals_do() -> None:
     own = noise.of_sum(noise.together((0, 2), (0, 2)), 0, 0)
     assert sqrt(own + found.variance) == pytest.approx(total.standard_error)
     early, late = noise.added((0, 1)), noise.added((1, 2))
-    assert early.trusts
-    assert len(early.trusts) == len(late.trusts) == len(found.trusts)
+    assert early.slopes
+    assert len(early.slopes) == len(late.slopes) == len(found.slopes)
 
 
 def _measured(drawn: Drawn) -> Measured:

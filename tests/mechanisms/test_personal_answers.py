@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 
+from adsbpc.mechanisms.by_rows.cut import least_slots
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.privacy import SeededRandomness
 from tests.effort import first
@@ -72,6 +74,24 @@ def test_noise_cancels_in_sums() -> None:
     releases, _ = run(mechanism, index_of(people(31), 31), SeededRandomness(1))
     slots = [release.slot_totals[0].standard_error for release in releases]
     assert releases[-1].running_totals[0].standard_error < 0.5 * hypot(*slots)
+
+
+def test_first_slots_leave_room_for_people_who_come_often_at_once() -> None:
+    """Of slots up to a ninth of the campaign as much may be missing as of all of these."""
+    assert [least_slots(slots) for slots in (1, 9, 31, 365)] == [1, 1, 4, 41]
+    mechanism = planned(31)
+    releases, state = run(mechanism, index_of(people(31), 31), SeededRandomness(7))
+    estimates = replace(mechanism.estimates(state.rows), least_slots=1)
+    noise, early = (
+        each.running_noise((0, 1, 4, 31)) for each in (estimates, replace(estimates, least_slots=4))
+    )
+    for place, is_more in ((1, True), (2, False), (3, False)):
+        before, after = (each.added((0, place)) for each in (noise, early))
+        assert (after.missing > before.missing) == is_more
+        assert after.total == before.total
+    assert mechanism.estimates(state.rows).least_slots == 4
+    newest = releases[-1].running_totals[0]
+    assert early.added((0, 3)).missing == pytest.approx(newest.cut)
 
 
 @pytest.mark.slow

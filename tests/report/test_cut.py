@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from math import hypot
 
 import numpy as np
 import pytest
 
 from adsbpc.model import ALL_PUBLISHERS, Answers, Release
+from adsbpc.model.cut import UNEVEN
 from adsbpc.report import Cell
+from adsbpc.report.reach import Reach
 from tests.estimates import by_cell
 from tests.report.releases import MadeUp, answers_of, with_totals
 
 _REACH = 1.959963984540054
+
+
+def _shared(room: float, error: float) -> float:
+    """What both ends leave."""
+    return Reach.of(0.95).with_room(room, error)
 
 
 def _cells(*answers: Answers, totals: Sequence[float] = (1.0, 0.0)) -> list[Cell]:
@@ -29,8 +37,11 @@ def test_the_interval_by_hand() -> None:
     assert cell.estimate == 100
     assert cell.cut == 20
     assert cell.standard_error == 3
-    assert cell.low == pytest.approx(100 - 3 * _REACH)
-    assert cell.high == pytest.approx(100 + 20 + 5 * _REACH)
+    # Of (all) that was released, so that the room is certain: four of the larger errors.
+    assert cell.room == cell.cut
+    assert 1.64 < _shared(20, 5) < 1.65
+    assert cell.low == pytest.approx(100 - 3 * _shared(20, 5))
+    assert cell.high == pytest.approx(100 + 20 + 5 * _shared(20, 5))
 
 
 def test_errors_of_what_was_cut_add_up_as_they_are() -> None:
@@ -41,12 +52,17 @@ def test_errors_of_what_was_cut_add_up_as_they_are() -> None:
     assert everything.cut == 30
     # The noise of both makes 5, in squares; 8 and 4 make 12; 5 and 12 make 13, in squares.
     assert everything.standard_error == pytest.approx(5)
-    assert everything.low == pytest.approx(150 - 5 * _REACH)
-    assert everything.high == pytest.approx(150 + 30 + 13 * _REACH)
+    assert everything.low == pytest.approx(150 - 5 * _shared(30, 13))
+    assert everything.high == pytest.approx(150 + 30 + 13 * _shared(30, 13))
+    # Two thirds of what was released have two thirds of the cut, of which a quarter is uncertain.
+    assert first.room == pytest.approx(20 * (1 - UNEVEN / 3))
+    first_error = hypot(first.standard_error, 8)
+    assert first.low == pytest.approx(100 - first.standard_error * _shared(first.room, first_error))
 
 
-def test_what_was_cut_makes_nothing_less_noisy() -> None:
-    cell, *_ = _cells(*answers_of("slot 1", [5.0, 0.0], 3.0, (1, 1), cut=90.0, cut_error=1.0))
+def test_what_was_cut_is_no_reason_to_be_above_nothing() -> None:
+    """An end that shares the noise is still 1.64 standard errors away."""
+    cell, *_ = _cells(*answers_of("slot 1", [4.9, 0.0], 3.0, (1, 1), cut=90.0, cut_error=1.0))
     assert cell.noisy
     assert cell.low < 0
 
@@ -59,12 +75,13 @@ def test_an_adjusted_interval_holds_what_was_cut_and_the_adjusted_number() -> No
         totals = answers_of("prefix 1..1", [value] * 2, 2.0, (1, 1), cut=6.0, cut_error=3.0)
         return with_totals(report, totals).running_totals([1])[0]
 
-    # -10 + 3 + 1.96 * 2.5 is below zero, where the adjusted number is.
+    # -10 + 3 and two errors of 2.5 are below zero, where the adjusted number is.
     below = cell(-10.0)
     assert (below.estimate, below.low, below.high) == (0, 0, 0)
     wider = cell(-2.0)
     assert (wider.estimate, wider.low) == (0, 0)
-    assert wider.high == pytest.approx(-2 + 3 + 2.5 * _REACH)
+    assert 0 < wider.room < wider.cut == 3
+    assert wider.high == pytest.approx(-2 + 3 + 2.5 * _shared(wider.room, 2.5))
 
 
 def test_bounds_keep_their_intervals_to_the_last_digit() -> None:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.browser
 _NUMBERS = """([place, after, before]) => {
     const { explorer } = JSON.parse(document.getElementById("report-data").textContent);
     const measure = explorer.measures[place];
-    const own = rangesOf(measure, explorer.boundaries, explorer.reach);
+    const own = rangesOf(measure, explorer.boundaries, reachOf(explorer));
     return measure.totals.map((cells, depth) => cells.map((_, index) => {
         const { estimate, error, low, high, cut, noisy } = own.cell(depth, index, after);
         const changed = own.change(depth, index, after, before);

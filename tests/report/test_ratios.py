@@ -8,12 +8,13 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adsbpc.model.spend import Spend
 from adsbpc.report.cells import Cell
-from adsbpc.report.ratios import divided, fieller
+from adsbpc.report.ratios import divided, fieller, quotient_ends
+from adsbpc.report.reach import Reach
 from tests.report.releases import MadeUp
 
 REACH = NormalDist().inv_cdf(0.975)
@@ -92,13 +93,13 @@ def cell(estimate: float, error: float, cut: float = 0.0, cut_error: float = 0.0
     low = estimate - REACH * error
     high = estimate + cut + REACH * hypot(error, cut_error)
     return Cell(
-        "m", (), 1, 1, noon, noon, "prefix 1..1", estimate, error, low, high, cut, False, cut_error
-    )
+        "m", (), 1, 1, noon, noon, "prefix 1..1", estimate, error, low, high, cut, False, cut_error,
+        cut,
+    )  # fmt: skip
 
 
 def test_intervals_cover_what_was_cut() -> None:
-    """Of either figure a part is cut before the noise, and told with noise of its own: each end
-    misses once in forty, and no more."""
+    """Of either figure a part is cut before the noise, and told with noise of its own."""
     random, draws = np.random.default_rng(8), 5_000
     true_x, true_y, cut_x, cut_y = 900.0, 300.0, 90.0, 45.0
     missed = {"low": 0, "high": 0}
@@ -106,16 +107,53 @@ def test_intervals_cover_what_was_cut() -> None:
         x, y = random.normal(true_x - cut_x, 30), random.normal(true_y - cut_y, 12)
         told_x, told_y = random.normal(cut_x, 20), random.normal(cut_y, 9)
         above, below = cell(x, 30, max(told_x, 0), 20), cell(y, 12, max(told_y, 0), 9)
-        value, low, high = divided(above, below, REACH)
+        value, low, high = divided(above, below, Reach.of(0.95))
         assert value is not None
         assert low is not None
         assert high is not None
         assert low <= value <= high
         missed["low"] += low > true_x / true_y
         missed["high"] += high < true_x / true_y
-    for end, count in missed.items():
-        assert count <= (0.025 + 4 * sqrt(0.025 / draws)) * draws, end
+    assert sum(missed.values()) <= (0.05 + 4 * sqrt(0.05 / draws)) * draws
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.floats(50, 1_000), st.floats(50, 1_000), st.floats(0, 60), st.floats(0, 60),
+    st.floats(-0.8, 0.8), st.floats(0, 1), st.floats(0, 1),
+)  # fmt: skip
+def test_ratios_hold_whatever_is_missing(
+    true_x: float, true_y: float, room_x: float, room_y: float, correlation: float,
+    part_x: float, part_y: float,
+) -> None:  # fmt: skip
+    """Of figures that may have anything from nothing to all of their rooms more."""
+    random, draws = np.random.default_rng(31), 2_000
+    error_x, error_y = 12.0, 5.0
+    covariance = correlation * error_x * error_y
+    noise = random.multivariate_normal(
+        (0, 0), [[error_x**2, covariance], [covariance, error_y**2]], draws
+    )
+    missed = 0
+    for own, other in noise:
+        x = cell(true_x - part_x * room_x + own, error_x, room_x)
+        y = cell(true_y - part_y * room_y + other, error_y, room_y)
+        ends = quotient_ends(x, y, covariance, Reach.of(0.95))
+        missed += ends is not None and not ends[0] <= true_x / true_y <= ends[1]
+    assert missed <= (0.05 + 4 * sqrt(0.05 / draws)) * draws
+
+
+def test_ends_of_a_ratio_share_the_noise_as_far_as_there_is_room() -> None:
+    reach = Reach.of(0.95)
+    for x, y in ((cell(900, 30), cell(300, 12)), (cell(900, 30, 400), cell(300, 12, 200))):
+        ends = quotient_ends(x, y, 0.0, reach)
+        plain = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, REACH)
+        least = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, 1.645)
+        assert ends is not None
+        assert plain is not None
+        assert least is not None
+        wanted = plain if not x.cut else least
+        assert ends[0] == pytest.approx(wanted[0], rel=1e-4)
 
 
 def test_a_ratio_to_something_that_may_be_nothing() -> None:
-    assert divided(cell(50, 5), cell(10, 6), REACH) == (None, None, None)
+    assert divided(cell(50, 5), cell(10, 6), Reach.of(0.95)) == (None, None, None)

@@ -307,7 +307,8 @@ def run_coverage(
             for trial in trials_of(campaign, trials, seed, jobs):
                 found.append(trial)
                 advance(place * trials + len(found), trials * len(campaigns))
-            rows += rows_of(found)
+            made = {"mechanism": campaign.mechanism, "people": campaign.people}
+            rows += [made | row for row in rows_of(found)]
     if as_json:
         print(json.dumps(rows))
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log1p, sqrt
 
 # What was cut differs between sums by this part of itself, as a standard deviation.
-UNEVEN = 0.5
+UNEVEN = 0.75
 # How much is not added because counts tremble, rather than because something was cut.
 TREMBLING = 3.0
 # From so many standard deviations on, a count shows that something was cut. Less, and the noise of
@@ -24,12 +24,14 @@ HIDING = 1.65
 @dataclass(frozen=True)
 class Added:
     """What is added to a query's answers together, its variance, and what may be missing still.
-    `trusts` are the parts of the columns' counts that were added."""
+    `slopes` say how much more is added for one more in a column's count; `fixed_variance` is what
+    the variance would be if the parts of counts that are added did not follow from them."""
 
     total: float = 0.0
     variance: float = 0.0
     missing: float = 0.0
-    trusts: tuple[float, ...] = ()
+    slopes: tuple[float, ...] = ()
+    fixed_variance: float = 0.0
 
 
 def added_back(
@@ -43,26 +45,32 @@ def added_back(
     `squared_spread` the sum of the squares of their parts.
 
     What is not added may be missing, with what noise may hide. If counts do not show that anything
-    was cut, no more than a few times what is `expected`, by column; the last figure of that is for
-    what no column counts.
+    was cut, no less than what is `expected`, by column, as far as noise can hide it, and no more
+    than a few times that; the last figure of it is for what no column counts.
     """
-    total = variance = missing = 0.0
-    trusts = []
+    total = variance = fixed_variance = missing = 0.0
+    slopes = []
     for place, (count, own) in enumerate(counts):
         harm = own * squared_spread / noise if noise > 0 else 0.0
         doubt = 2 * log1p(TREMBLING * harm) * own
         trust = max(0.0, 1 - doubt / count**2) if count > 0 else 0.0
-        trusts.append(trust)
+        # A count that is added for the most part because noise made it large is less certain than
+        # its noise: what is added of it, count - doubt / count, grows faster than the count.
+        slope = 2 - trust if trust > 0 else 0.0
+        slopes.append(slope)
         total += trust * count
-        variance += trust**2 * own
+        variance += slope**2 * own
+        fixed_variance += trust**2 * own
         room = trust + (1 - trust) * HIDING
         hidden = max((1 - trust) * count + room * sqrt(own), 0.0)
         if expected and count <= SHOWN * sqrt(own):
-            hidden = min(hidden, CAUTION * expected[place])
+            # A count that noise pulls below nothing does not say that less than usual is missing.
+            least = min(expected[place], HIDING * sqrt(own))
+            hidden = min(max(hidden, least), CAUTION * expected[place])
         missing += hidden
     if expected:
         missing += CAUTION * expected[-1]
-    return Added(total, variance, missing, tuple(trusts))
+    return Added(total, variance, missing, tuple(slopes), fixed_variance)
 
 
 def squared_error(noise: float, part: float, added: Added) -> float:
@@ -70,3 +78,9 @@ def squared_error(noise: float, part: float, added: Added) -> float:
     quite its part of the whole."""
     apart = part * (1 - part) * added.total
     return noise + part**2 * added.variance + (UNEVEN * apart) ** 2 + max(apart, 0.0)
+
+
+def sure_part(part: float) -> float:
+    """Of the part of a sum in what may be missing: what is left of it if it is a standard deviation
+    smaller than its usual part. That of everything is certain."""
+    return 1 - UNEVEN * (1 - part)

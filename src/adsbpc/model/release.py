@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from adsbpc.model.cut import sure_part
 from adsbpc.model.fit import Fit
 from adsbpc.model.formats import format_of
 from adsbpc.model.guarantee import Charge
@@ -26,7 +27,8 @@ class Estimate:
 
     `span` is (first, last) where the query is the sum over those slots. `cut` is an estimate of
     what bounds or budgets kept out of the value, and `cut_error` the standard error of that; both
-    are 0 where nothing was released about it.
+    are 0 where nothing was released about it. `room` is the part of `cut` that is there although
+    sums differ in what is cut of them.
     """
 
     keys: tuple[str, ...]
@@ -36,6 +38,7 @@ class Estimate:
     span: tuple[int, int] | None = None
     cut: float = 0.0
     cut_error: float = 0.0
+    room: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ class Drawn(BaseModel):
             Estimate(
                 keys, answers.query, value, error, answers.span,
                 answers.cut * share, answers.cut_error * share,
+                answers.cut * share * sure_part(share),
             )
             for keys, value, error, share in zip(
                 self.layout.names(len(answers.view)), answers.values, answers.errors,

@@ -39,13 +39,15 @@ class Cut:
     """What was cut: `parts[k]` has the part that is of each sum that keeps k dimensions, and
     `squared` the sum of the squares of the cells' parts, or 1 for their sum. If it `is_added`,
     values have it; if not, they may be missing all of it. `expected` is what may have been cut of
-    a slot, by column and at last by none, if that is known."""
+    a slot, by column and at last by none, if that is known; of few slots it may be as much as of
+    `at_least` so many."""
 
     columns: tuple[CutColumn, ...]
     parts: tuple[tuple[float, ...], ...]
     squared: float
     is_added: bool
     expected: tuple[float, ...] = ()
+    at_least: int = 1
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class RunningNoise:
             part * each.together
             for part, each in zip(self.together(span, span), self.stretches, strict=True)
         )
-        slots = self.boundaries[b] - self.boundaries[a]
+        slots = max(self.boundaries[b] - self.boundaries[a], self.cut.at_least)
         expected = [slots * each for each in self.cut.expected]
         return added_back(counts, self.cut.squared, noise, expected)
 
@@ -108,10 +110,10 @@ class RunningNoise:
         if self.cut is None:
             return 0.0
         products = self._products(one, other)
-        trusts = zip(self.added(one).trusts, self.added(other).trusts, strict=True)
+        slopes = zip(self.added(one).slopes, self.added(other).slopes, strict=True)
         return sum(
             mine * theirs * sum(p * own for p, own in zip(products, column.variances, strict=True))
-            for (mine, theirs), column in zip(trusts, self.cut.columns, strict=False)
+            for (mine, theirs), column in zip(slopes, self.cut.columns, strict=False)
         )
 
     def part_of(self, depth: int, place: int) -> float:

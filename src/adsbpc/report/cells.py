@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from math import hypot
-from statistics import NormalDist
 
 from adsbpc.model import ALL_PUBLISHERS, Answers, Estimate, Measured
 from adsbpc.report.adjustment import Adjustment
 from adsbpc.report.bands import Bands
+from adsbpc.report.reach import Reach
 from adsbpc.report.timeline import Timeline
 
 
@@ -21,7 +21,8 @@ class Cell:
     keeps of the first dimensions: none for everything together.
 
     `cut` estimates what bounds or budgets kept out of the estimate, with a standard error of
-    `cut_error`; both are 0 if nothing is known of that.
+    `cut_error`; both are 0 if nothing is known of that. The ends share the noise as far as `room`
+    goes, which is the certain part of `cut`.
     `noisy`: the interval reaches zero, so at its level this cannot be told from nothing. A band, if
     it was asked for and this is a running total, holds for all slots at once.
     """
@@ -40,6 +41,7 @@ class Cell:
     cut: float
     noisy: bool
     cut_error: float = 0.0
+    room: float = 0.0
     band_low: float | None = None
     band_high: float | None = None
 
@@ -59,8 +61,8 @@ class Lens:
     Otherwise values have what was cut as far as it was counted, with its part in the standard
     error. More may be missing, and cutting only ever takes away, so the low end stays where noise
     puts it, and the high end covers both: value + cut + reach * hypot(standard error, cut error).
-    Each end misses the truth before cutting with probability (1 - level) / 2 at most, if `cut` is
-    right but for its noise. `bands` leave more than `reach`.
+    Both ends together miss the truth before cutting with probability 1 - level at most, if `cut` is
+    right but for its noise; `Reach` says how little they have to leave. `bands` leave more.
 
     With an adjustment the interval still comes from the released number: cut off below zero, and
     widened where needed to contain the adjusted estimate. It covers whenever the unadjusted one
@@ -73,9 +75,14 @@ class Lens:
     bands: Bands | None = None
 
     @cached_property
+    def shared_reach(self) -> Reach:
+        """How many standard errors the ends of an interval leave for the noise, by room."""
+        return Reach.of(self.level)
+
+    @property
     def reach(self) -> float:
-        """How many standard errors an end of an interval leaves for the noise."""
-        return NormalDist().inv_cdf((1 + self.level) / 2)
+        """The same where nothing more can be missing."""
+        return self.shared_reach.plain
 
     def cells(
         self, measured: Measured, answers: Iterable[Answers], deepest: int = 1
@@ -87,11 +94,11 @@ class Lens:
             for view in reversed(of_query[: deepest + 1]):
                 for place, estimate in enumerate(measured.estimates(view)):
                     adjusted = self._adjusted(estimate)
-                    low, high = self._ends(estimate, adjusted, self.reach)
+                    low, high = _ends(estimate, adjusted, self._reach_of(estimate))
                     band_low, band_high = None, None
                     if self.bands is not None and self._has_band(measured.slot, estimate):
                         reach = self.bands.reach(len(view.view), place)
-                        band_low, band_high = self._ends(estimate, adjusted, reach)
+                        band_low, band_high = _ends(estimate, adjusted, reach)
                     first = measured.slot if estimate.span is None else estimate.span[0]
                     yield Cell(
                         measured.measure,
@@ -109,6 +116,7 @@ class Lens:
                         # Below zero there is nothing that a sum could be; other queries may be.
                         noisy=low <= 0 and (estimate.span is not None or high >= 0),
                         cut_error=estimate.cut_error,
+                        room=estimate.room,
                         band_low=band_low,
                         band_high=band_high,
                     )
@@ -121,13 +129,18 @@ class Lens:
             return None
         return self.adjustment.sum_over(estimate.keys, estimate.span)
 
-    def _ends(self, answer: Estimate, adjusted: float | None, reach: float) -> tuple[float, float]:
-        low = answer.value - reach * answer.standard_error
+    def _reach_of(self, answer: Estimate) -> float:
         spread = hypot(answer.standard_error, answer.cut_error)
-        high = answer.value + answer.cut + reach * spread
-        if adjusted is None:
-            return low, high
-        return min(max(low, 0.0), adjusted), max(high, adjusted)
+        return self.shared_reach.with_room(answer.room, spread)
+
+
+def _ends(answer: Estimate, adjusted: float | None, reach: float) -> tuple[float, float]:
+    low = answer.value - reach * answer.standard_error
+    spread = hypot(answer.standard_error, answer.cut_error)
+    high = answer.value + answer.cut + reach * spread
+    if adjusted is None:
+        return low, high
+    return min(max(low, 0.0), adjusted), max(high, adjusted)
 
 
 def _by_query(answers: Iterable[Answers]) -> Iterator[list[Answers]]:

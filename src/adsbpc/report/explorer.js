@@ -2,7 +2,8 @@
 // because names may hold anything.
 const explorerOf = (explorer) => {
   "use strict";
-  const { reach, boundaries, measures } = explorer;
+  const { boundaries, measures } = explorer;
+  const reach = reachOf(explorer);
   const ranges = measures.map((measure) => rangesOf(measure, boundaries, reach));
   const address = viewIn(explorer);
   const places = boundaries.length - 1;

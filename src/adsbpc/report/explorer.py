@@ -17,6 +17,7 @@ from adsbpc.report import wording
 from adsbpc.report.numbers import decimals_of
 from adsbpc.report.ranges import totals_without_cut
 from adsbpc.report.ratios import COSTS, OF_METRICS, RETURN
+from adsbpc.report.reach import STEP
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -34,7 +35,8 @@ def explorer_of(report: Report) -> dict[str, Any]:
     timeline = report.timeline
     measures = report.explored
     return {
-        "reach": report.lens.reach,
+        "reach": report.lens.shared_reach.by_room,
+        "reach_step": STEP,
         "word": timeline.word,
         "periods": _USUAL_PERIODS[timeline.word],
         "boundaries": places,
@@ -153,7 +155,9 @@ def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:
         ],
         "uneven": UNEVEN,
         "trembling": TREMBLING,
-        "expected": [CAUTION * each for each in cut.expected],
+        "expected": cut.expected,
+        "caution": CAUTION,
+        "at_least": cut.at_least,
         "shown": SHOWN,
         "hiding": HIDING,
     }

@@ -38,7 +38,7 @@ def critical_value(covariance: Reals, level: float, draws: int = DRAWS) -> float
     correlations = covariance / deviations[:, None] / deviations
     values, vectors = np.linalg.eigh((correlations + correlations.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
-    largest = [np.abs(part @ root.T).max(axis=1) for part in _draws(len(covariance), draws)]
+    largest = [np.abs(root @ part).max(axis=0) for part in _draws(len(covariance), draws)]
     return float(np.quantile(np.concatenate(largest), level))
 
 
@@ -54,7 +54,7 @@ def _kept_draws(looks: int, draws: int) -> tuple[NDArray[np.float32], ...]:
 def _new_draws(looks: int, draws: int) -> Iterator[NDArray[np.float32]]:
     rng = np.random.default_rng(_SEED)
     for _ in range(draws // _PART):
-        yield rng.standard_normal((_PART, looks), dtype=np.float32)
+        yield np.ascontiguousarray(rng.standard_normal((_PART, looks), dtype=np.float32).T)
 
 
 def over_slots(variances: Reals) -> Reals:
@@ -78,6 +78,6 @@ def chance_beyond(covariance: Reals, means: Reals, reach: float) -> float:
     correlations = covariance / deviations[:, None] / deviations
     values, vectors = np.linalg.eigh((correlations + correlations.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
-    drift = (means / deviations).astype(np.float32)
+    drift = (means / deviations).astype(np.float32)[:, None]
     parts = _draws(len(covariance), DRAWS)
-    return float(np.mean([((part @ root.T + drift).max(axis=1) > reach).mean() for part in parts]))
+    return float(np.mean([((root @ part + drift).max(axis=0) > reach).mean() for part in parts]))

@@ -45,13 +45,13 @@ const rangesOf = (measure, boundaries, reach) => {
     return additions.get(key);
   };
   const addedTo = ([a, b]) => {
-    const found = { total: 0, variance: 0, missing: 0, trusts: [] };
+    const found = { total: 0, variance: 0, missing: 0, slopes: [] };
     if (!cut) {
       return found;
     }
     const own = products([a, b], [a, b]);
     const noise = together([a, b], [a, b]).reduce((sum, part, k) => sum + part * stretches[k].together, 0);
-    const slots = boundaries[b] - boundaries[a];
+    const slots = Math.max(boundaries[b] - boundaries[a], cut.at_least);
     const expected = cut.expected.map((each) => each * slots);
     cut.columns.forEach((column, k) => {
       const count = column.counts[b] - column.counts[a];
@@ -61,22 +61,27 @@ const rangesOf = (measure, boundaries, reach) => {
         const harm = noise > 0 ? (squared * cut.squared) / noise : 0;
         trust = Math.max(0, 1 - (2 * Math.log1p(cut.trembling * harm) * squared) / count ** 2);
       }
-      found.trusts.push(trust);
+      const slope = trust > 0 ? 2 - trust : 0;
+      found.slopes.push(slope);
       found.total += trust * count;
-      found.variance += trust ** 2 * squared;
+      found.variance += slope ** 2 * squared;
       const room = trust + (1 - trust) * cut.hiding;
       const hidden = Math.max((1 - trust) * count + room * Math.sqrt(squared), 0);
-      const isShown = !expected.length || count > cut.shown * Math.sqrt(squared);
-      found.missing += isShown ? hidden : Math.min(hidden, expected[k]);
+      if (!expected.length || count > cut.shown * Math.sqrt(squared)) {
+        found.missing += hidden;
+      } else {
+        const least = Math.min(expected[k], cut.hiding * Math.sqrt(squared));
+        found.missing += Math.min(Math.max(hidden, least), cut.caution * expected[k]);
+      }
     });
-    found.missing += expected.at(-1) ?? 0;
+    found.missing += cut.caution * (expected.at(-1) ?? 0);
     return found;
   };
   const addedTogether = (one, other) => {
     const own = products(one, other);
-    const [mine, theirs] = [added(one).trusts, added(other).trusts];
+    const [mine, theirs] = [added(one).slopes, added(other).slopes];
     return mine.reduce(
-      (sum, trust, k) => sum + trust * theirs[k] * summed(own, cut.columns[k].variances, 0, own.length),
+      (sum, slope, k) => sum + slope * theirs[k] * summed(own, cut.columns[k].variances, 0, own.length),
       0,
     );
   };
@@ -92,8 +97,10 @@ const rangesOf = (measure, boundaries, reach) => {
     const uneven = cut ? (cut.uneven * apart) ** 2 + Math.max(apart, 0) : 0;
     const error = Math.sqrt(Math.max(noise + part ** 2 * more.variance + uneven, 0));
     const ownCut = more.missing * part;
-    const low = estimate - reach * error;
-    return { estimate, error, low, high: estimate + ownCut + reach * error, cut: ownCut, noisy: low <= 0 };
+    const room = cut ? ownCut * (1 - cut.uneven * (1 - part)) : 0;
+    const spread = reach.withRoom(room, error) * error;
+    const low = estimate - spread;
+    return { estimate, error, low, high: estimate + ownCut + spread, cut: ownCut, room, noisy: low <= 0 };
   };
 
   const cell = (depth, index, [a, b]) => {
@@ -110,21 +117,59 @@ const rangesOf = (measure, boundaries, reach) => {
     const [x, y] = [released(depth, index, after), released(depth, index, before)];
     const both =
       ofSum(together(after, before), depth, index) + partOf(depth, index) ** 2 * addedTogether(after, before);
-    const [own, other] = [x.error ** 2, y.error ** 2];
-    const spread = Math.sqrt(Math.max(own + other - 2 * both, 0));
+    const spread = Math.sqrt(Math.max(x.error ** 2 + y.error ** 2 - 2 * both, 0));
     const difference = x.estimate - y.estimate;
-    const lowest = fieller(x.estimate, y.estimate + y.cut, own, other, both, reach);
-    const highest = fieller(x.estimate + x.cut, y.estimate, own, other, both, reach);
-    const told = lowest && highest && y.estimate > 0;
+    const noise = reach.withRoom(x.room + y.room, spread) * spread;
+    const ends = y.estimate > 0 ? quotientEnds(x, y, both, reach) : null;
     return {
       difference,
-      low: difference - y.cut - reach * spread,
-      high: difference + x.cut + reach * spread,
-      ratio: told ? { value: x.estimate / y.estimate, low: lowest[0], high: highest[1] } : null,
+      low: difference - y.cut - noise,
+      high: difference + x.cut + noise,
+      ratio: ends && { value: x.estimate / y.estimate, low: ends[0], high: ends[1] },
     };
   };
 
   return { cell, change };
+};
+
+// How many standard errors ends leave, if so much may be missing between them: report/reach.py.
+const reachOf = ({ reach: byRoom, reach_step: step }) => ({
+  plain: byRoom[0],
+  withRoom: (room, error) => {
+    if (room <= 0) {
+      return byRoom[0];
+    }
+    if (room >= error * step * (byRoom.length - 1)) {
+      return byRoom.at(-1);
+    }
+    const place = room / error / step;
+    const before = Math.floor(place);
+    return byRoom[before] + (place - before) * (byRoom[before + 1] - byRoom[before]);
+  },
+});
+
+// Of one figure by another, what is missing of either included, null if it cannot be told: as
+// report/ratios.py has it.
+const quotientEnds = (over, under, covariance, reach) => {
+  const [varX, varY] = [over.error ** 2, under.error ** 2];
+  const between = (errors) => {
+    const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY, covariance, errors);
+    const largest = fieller(over.estimate + over.cut, under.estimate, varX, varY, covariance, errors);
+    return smallest && largest && [smallest[0], largest[1]];
+  };
+  const plain = between(reach.plain);
+  if (!plain) {
+    return null;
+  }
+  const [first, last] = plain.map((end) => Math.max(end, 0));
+  const turnsAt = (under.room * varX + over.room * covariance) / (under.room * covariance + over.room * varY || 1);
+  const shared = [first, Math.min(Math.max(turnsAt, first), last), last].map((ratio) =>
+    reach.withRoom(
+      over.room + ratio * under.room,
+      Math.sqrt(Math.max(varX + ratio ** 2 * varY - 2 * ratio * covariance, 0)),
+    ),
+  );
+  return between(Math.max(...shared));
 };
 
 // The interval of x / y, null if y cannot be told from 0 (Fieller 1954).
@@ -150,7 +195,7 @@ const shareOf = (cell, total, squares, reach) => {
   const all = total.error ** 2;
   const own = cell.error ** 2;
   const variance = Math.max(own + (share ** 2 - (squares ? (2 * share * own) / squares : 0)) * all, 0);
-  const width = (reach * Math.sqrt(variance)) / total.estimate;
+  const width = (reach.plain * Math.sqrt(variance)) / total.estimate;
   const [value, low, high] = [share, share - width, share + width].map((end) => Math.min(Math.max(end, 0), 1));
   return { value, low, high };
 };
@@ -167,11 +212,9 @@ const ratioOf = (over, under, reach) => {
       ? { told: true, value: over.estimate / under, low: over.low / under, high: over.high / under }
       : null;
   }
-  const [varX, varY] = [over.error ** 2, under.error ** 2];
-  const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY, 0, reach);
-  const largest = fieller(over.estimate + over.cut, under.estimate, varX, varY, 0, reach);
-  if (!smallest || !largest || under.low <= 0) {
+  const ends = quotientEnds(over, under, 0, reach);
+  if (!ends || under.low <= 0) {
     return { told: false };
   }
-  return { told: true, value: over.estimate / under.estimate, low: smallest[0], high: largest[1] };
+  return { told: true, value: over.estimate / under.estimate, low: ends[0], high: ends[1] };
 };

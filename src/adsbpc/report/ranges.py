@@ -21,7 +21,7 @@ from adsbpc.model.layout import view_name
 from adsbpc.model.running_noise import Range
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
-from adsbpc.report.ratios import fieller
+from adsbpc.report.ratios import quotient_ends
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -110,7 +110,8 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     """Of every view, the finest first; of numbers as they were released.
 
     What was cut is missing from either sum and is never negative. So the low end takes for granted
-    that all of it was of `before`, and the high end that all of it was of `after`.
+    that all of it was of `before`, and the high end that all of it was of `after`: the room between
+    the ends is that of both.
     """
     assert report.noise_of is not None
     ends = sorted({after[0] - 1, after[1], before[0] - 1, before[1]})
@@ -125,23 +126,21 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     }
     lens = Lens(report.timeline, report.level, None)
     cells = [cells_between(report, measure, *span, lens) for span in (after, before)]
-    reach, found = report.lens.reach, []
+    reach, found = report.lens.shared_reach, []
     for x, y in zip(*cells, strict=True):
         at = len(x.keys), places[x.keys]
         shared = noise.of_sum(both, *at) + noise.part_of(*at) ** 2 * both_added
         var_x, var_y = x.standard_error**2, y.standard_error**2
-        spread = max(var_x + var_y - 2 * shared, 0.0)
-        lowest = fieller(x.estimate, y.estimate + y.cut, var_x, var_y, shared, reach)
-        highest = fieller(x.estimate + x.cut, y.estimate, var_x, var_y, shared, reach)
-        told = lowest is not None and highest is not None and y.estimate > 0
+        spread = sqrt(max(var_x + var_y - 2 * shared, 0.0))
+        noise_of_both = reach.with_room(x.room + y.room, spread) * spread
+        of_ratio = quotient_ends(x, y, shared, reach) if y.estimate > 0 else None
+        ratio = None if of_ratio is None else x.estimate / y.estimate
         found.append(
             Change(
                 x, y, x.estimate - y.estimate,
-                x.estimate - y.estimate - y.cut - reach * sqrt(spread),
-                x.estimate - y.estimate + x.cut + reach * sqrt(spread),
-                x.estimate / y.estimate if told else None,
-                lowest[0] if told and lowest else None,
-                highest[1] if told and highest else None,
+                x.estimate - y.estimate - y.cut - noise_of_both,
+                x.estimate - y.estimate + x.cut + noise_of_both,
+                ratio, *(of_ratio or (None, None)),
             )
         )  # fmt: skip
     return found

@@ -6,19 +6,24 @@ said. Measures have noise of their own, so that no two figures go up and down to
 
 What personal budgets cut is missing from figures, never added. So a ratio is smallest if all that
 was cut is missing below the line, and largest if it is missing above: each end is that of such a
-pair, with the noise of what was cut.
+pair, with the noise of what was cut. Between the two there is a room, as there is of a single
+figure, so that the ends share the noise (`Reach`): x - r y misses what is missing of x and r times
+what is missing of y. They share as much as where there is least of it, among the r between the ends
+that share nothing: a ratio between those is then missed as seldom as the level says, and another
+one would have been missed anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import sqrt
+from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
 from adsbpc.model import ALL_PUBLISHERS, Measure
 from adsbpc.model.measure_spec import COUNTED_ONCE, PUBLISHER
 from adsbpc.report.cells import Cell
+from adsbpc.report.reach import Reach
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -118,7 +123,7 @@ def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tupl
             yield RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
     for name, (above, below) in OF_METRICS.items():
         if above in cells and below in cells:
-            yield name, divided(cells[above], cells[below], report.lens.reach)
+            yield name, divided(cells[above], cells[below], report.lens.shared_reach)
 
 
 def _cost(paid: float, cell: Cell) -> _Ends:
@@ -128,12 +133,51 @@ def _cost(paid: float, cell: Cell) -> _Ends:
     return paid / cell.estimate, paid / cell.high, paid / cell.low
 
 
-def divided(above: Cell, below: Cell, reach: float) -> _Ends:
+def divided(above: Cell, below: Cell, reach: Reach) -> _Ends:
     """One figure by another, each with what was cut of it."""
-    x, y = above.estimate, below.estimate
-    var_x, var_y = above.standard_error**2, below.standard_error**2
-    smallest = fieller(x, y + below.cut, var_x, var_y + below.cut_error**2, 0.0, reach)
-    largest = fieller(x + above.cut, y, var_x + above.cut_error**2, var_y, 0.0, reach)
-    if smallest is None or largest is None or below.low <= 0:
+    ends = quotient_ends(above, below, 0.0, reach)
+    if ends is None or below.low <= 0:
         return _NOT_TOLD
-    return x / y, smallest[0], largest[1]
+    return above.estimate / below.estimate, *ends
+
+
+def quotient_ends(
+    above: Cell, below: Cell, covariance: float, reach: Reach
+) -> tuple[float, float] | None:
+    """Of one figure by another whose noise has this covariance, None if it cannot be told."""
+
+    def between(errors: float) -> tuple[float, float] | None:
+        x, y = above.estimate, below.estimate
+        own, other = above.standard_error, below.standard_error
+        smallest = fieller(
+            x, y + below.cut, own**2, hypot(other, below.cut_error) ** 2, covariance, errors
+        )
+        largest = fieller(
+            x + above.cut, y, hypot(own, above.cut_error) ** 2, other**2, covariance, errors
+        )
+        return None if smallest is None or largest is None else (smallest[0], largest[1])
+
+    plain = between(reach.plain)
+    if plain is None:
+        return None
+    return between(_shared(above, below, covariance, plain, reach))
+
+
+def _shared(
+    above: Cell, below: Cell, covariance: float, ends: tuple[float, float], reach: Reach
+) -> float:
+    """What the two ends leave: as at the ratio between them that has the least room."""
+    first, last = (max(end, 0.0) for end in ends)
+    var_x = above.standard_error**2 + above.cut_error**2
+    var_y = below.standard_error**2 + below.cut_error**2
+    # Room in standard errors rises and falls once between 0 and more, or falls and rises.
+    turns_at = (below.room * var_x + above.room * covariance) / (
+        (below.room * covariance + above.room * var_y) or 1.0
+    )
+    return max(
+        reach.with_room(
+            above.room + ratio * below.room,
+            sqrt(max(var_x + ratio**2 * var_y - 2 * ratio * covariance, 0.0)),
+        )
+        for ratio in (first, min(max(turns_at, first), last), last)
+    )

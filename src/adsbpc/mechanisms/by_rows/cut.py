@@ -14,6 +14,8 @@ from adsbpc.workloads.queries import Reals
 _FIRST_SHARE, _SECOND_SHARE, _SECOND_PER_ROOT = 0.02, 0.05, 0.22
 _SECOND_FROM = 5
 _SECOND_RATIO = 24.0
+# After one slot a person is expected to need so many times what the slot had, whatever is to come.
+_FIRST_SLOTS_NEED = 9
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,13 @@ def columns_for(cells: int) -> tuple[Column, ...]:
         return (first,)
     share = min(_SECOND_SHARE, _SECOND_PER_ROOT / sqrt(cells))
     return (first, Column(round(share, 4), _SECOND_RATIO))
+
+
+def least_slots(slots: int) -> int:
+    """Over how many slots, at least, a sum is expected to miss its part of what a campaign of so
+    many cuts. Of the first slots more is cut than of others: who is cut on the first day is one of
+    those who came often then, and forecast to need no more than nine times that."""
+    return -(-slots // _FIRST_SLOTS_NEED)
 
 
 def spread_over(totals: Reals) -> Reals:

@@ -27,7 +27,8 @@ class Estimates:
     """What the rows so far say of a layout, of which they have the cells that are `counted`.
     `inverse` is B^-1 for these rows in the metric, `scale` that of their noise; what was cut is
     counted so many `times`. `expected_cut` is what may have been cut of a slot, by column and at
-    last by none, if that is known. Nothing `adds` to them where nobody can have been cut."""
+    last by none, if that is known; of a few slots it may be as much as of `least_slots`. Nothing
+    `adds` to them where nobody can have been cut."""
 
     layout: Layout
     counted: Layout
@@ -37,6 +38,7 @@ class Estimates:
     scale: float
     times_cut: int = 1
     expected_cut: tuple[float, ...] = ()
+    least_slots: int = 1
     adds: bool = True
 
     @cached_property
@@ -159,7 +161,8 @@ class Estimates:
         for row, counts, variances, all_sums in zip(
             weights, weights @ self.cut, own, noise, strict=True
         ):
-            expected = [int(np.count_nonzero(row)) * each for each in self.expected_cut]
+            slots = max(int(np.count_nonzero(row)), self.least_slots)
+            expected = [slots * each for each in self.expected_cut]
             counted = zip(counts.tolist(), variances.tolist(), strict=True)
             found.append(added_back(counted, squared, float(all_sums), expected))
         return found
@@ -185,12 +188,13 @@ class Estimates:
         return np.asarray(self.variances(weights[None, :], depth)[0])
 
     def noise_variances(self, workload: Workload) -> list[float]:
-        """Of answers that are due, in the mean over cells: noise alone."""
+        """Of answers that are due, in the mean over cells: noise alone, and what is added of counts
+        as if that part of them were fixed, as the lab's figures have it since they began."""
         slots = len(self.rows)
         weights = workload.answers(np.eye(slots))[workload.slots == slots]
         of_cells, parts = self.cell_variances(weights), self.spread**2
         return [
-            float((own + parts * more.variance).mean())
+            float((own + parts * more.fixed_variance).mean())
             for own, more in zip(of_cells, self.added(weights), strict=True)
         ]
 
@@ -214,7 +218,7 @@ class Estimates:
             for of_column, own in zip(counts.T, self._cut_multipliers.T, strict=True)
         )
         squared = self._squared_parts
-        return Cut(columns, parts, squared, is_added=True, expected=self.expected_cut)
+        return Cut(columns, parts, squared, True, self.expected_cut, self.least_slots)
 
     def _stretches(self) -> list[Stretch]:
         found, depths = [], range(len(self.layout.dimensions) + 1)

@@ -24,6 +24,7 @@ import numpy as np
 from adsbpc.contributions.interface import Accounts
 from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.by_rows.allowance import EDGES, Chooser, Standing
+from adsbpc.mechanisms.by_rows.cut import least_slots
 from adsbpc.mechanisms.by_rows.estimates import Estimates
 from adsbpc.mechanisms.by_rows.measurement import Measurement
 from adsbpc.mechanisms.by_rows.outlook import Outlook
@@ -329,7 +330,7 @@ class BudgetByRows:
         if self.cuts_nobody:
             return replace(plain, adds=False)
         expected = self.outlook.expected_cut(rows, plain.totals.sum(axis=0))
-        return replace(plain, expected_cut=expected)
+        return replace(plain, expected_cut=expected, least_slots=least_slots(self.slots))
 
     def _without_cut(self, rows: Sequence[Row]) -> Estimates:
         """The same, and nothing of what may have been cut."""
