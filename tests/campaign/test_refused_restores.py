@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.campaign.release import SlotRows
 from adsbpc.errors import LedgerError, PrivacyError
+from adsbpc.mechanisms import MeasuresState
 from tests.campaign.accidents import Accident
 from tests.campaign.book_files import attempts
 from tests.campaign.drills import (
@@ -84,6 +88,29 @@ def test_events_of_others(tmp_path: Path) -> None:
     unchanged(accident)
     for each, file in events.items():
         pq.write_table(before[each], file)
+    accident.campaign().restore(accident.seen)
+    go_on(accident)
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["names", "state alone"])
+def test_what_earlier_versions_committed_to(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their releases come back from the events of then, and only from those."""
+
+    def secret(rows: SlotRows, after: MeasuresState) -> Any:
+        return rows.earlier_secrets(after)[version]
+
+    with monkeypatch.context() as then:
+        then.setattr(SlotRows, "__init__", partialmethod(SlotRows.__init__, earlier=True))
+        then.setattr(SlotRows, "secret", secret)
+        accident = accident_in(tmp_path, FIXED)
+    events = accident.home / "conversions.parquet"
+    table = pq.read_table(events)
+    pq.write_table(pa.concat_tables([table.slice(0, 24), table.slice(25)]), events)
+    with pytest.raises(LedgerError, match="the events of slot 4 are not those"):
+        accident.campaign().restore(accident.seen)
+    pq.write_table(table, events)
     accident.campaign().restore(accident.seen)
     go_on(accident)
 

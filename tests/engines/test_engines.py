@@ -105,6 +105,35 @@ def test_parquet_is_written_whole_or_not_at_all(engine: Engine, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
 
 
+@pytest.mark.every_change
+@pytest.mark.parametrize("writer", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_every_engine_reads_what_another_has_written(
+    writer: str, engine: Engine, tmp_path: Path
+) -> None:
+    """A campaign may go on with another engine: books are read as they were written, in whatever
+    encoding that was; here in several pages of numbers that jump, and of names."""
+    target = tmp_path / "written.parquet"
+    jumping = "CAST(k * 48271 % 2147483647 * (k % 3 - 1) * 4096 AS BIGINT)"
+    writing = open_test_engine(writer)
+    numbers = writing.numbers("numbers", {"k": range(40_000)})
+    writing.write_parquet(
+        "write",
+        f"SELECT k, {jumping} AS cell, CASE WHEN k % 7 > 0 THEN CAST(k AS STRING) END AS name,"
+        " CAST(k AS DOUBLE) / 7 AS share FROM " + str(numbers),
+        target,
+    )
+    writing.close()
+    columns = ["k", "cell", "name", "share"]
+    read = engine.read_files("read", "parquet", [str(target)], None, columns)
+    ((rows, named, different),) = engine.rows(
+        "compare",
+        f"""SELECT count(*), count(name), sum(CASE WHEN cell = {jumping}
+  AND coalesce(name, 'none') = CASE WHEN k % 7 > 0 THEN CAST(k AS STRING) ELSE 'none' END
+  AND share = CAST(k AS DOUBLE) / 7 THEN 0 ELSE 1 END) FROM {read}""",
+    )
+    assert (rows, named, different) == (40_000, 40_000 - 5_715, 0)
+
+
 def test_wrong_duckdb_options_are_refused() -> None:
     with pytest.raises(SpecError, match=r"\[engine.options\].*memory_limit"):
         open_engine("duckdb", {"memory_limitt": "1GB"})

@@ -45,6 +45,8 @@ from adsbpc.privacy.decays import DecayingStrategy
 from adsbpc.report.tabular import Tabular
 from adsbpc.storage import Place, remove_tree
 
+# How a commitment says whose the books are; versions before wrote no number.
+_COMMITTED = 3
 # From a slot's events to credits, with the fit that there is.
 Attributing = Callable[[CampaignSpec, Engine, int, Fit | None], Attributed]
 
@@ -245,22 +247,37 @@ def release_slot(
 
 class SlotRows:
     """The people of the next slot, whose events were attributed. `kept` is what the ledger keeps of
-    them beside the state, by measure: which new books count."""
+    them beside the state, by measure: which new books count. Whoever looks for what an `earlier`
+    version has committed to asks for their names, too."""
 
-    def __init__(self, running: Running, attributed: Callable[[], Attributed]) -> None:
-        self.running, self.attributed = running, attributed
+    def __init__(
+        self, running: Running, attributed: Callable[[], Attributed], earlier: bool = False
+    ) -> None:
+        self.running, self.attributed, self.earlier = running, attributed, earlier
         self.books: list[Place] = []
         self.kept: dict[str, dict[str, Any]] = {}
-        self._people: dict[str, int] = {}
+        self._people: dict[str, tuple[int, ...]] = {}
+        self._by_name: dict[str, int] = {}
 
     def secret(self, after: MeasuresState) -> Any:
         """SECRET, for JSON: what the release of the slot does not tell: the state that it leaves,
         and in whose books."""
-        return [after.last_secret, self._people] if self._people else after.last_secret
+        if not self._people:
+            return after.last_secret
+        return {"format": _COMMITTED, "state": after.last_secret, "people": self._people}
 
-    def note(self, measure: str, books: dict[str, Any], people: int) -> None:
+    def earlier_secrets(self, after: MeasuresState) -> list[Any]:
+        """SECRET: what earlier versions have committed to: the state with hashes of what everybody
+        has by name, and before that the state alone."""
+        return [[after.last_secret, self._by_name], after.last_secret]
+
+    def note(self, measure: str, books: dict[str, Any], accounts: EngineAccounts) -> None:
         """Books that are on the disk, and of whom they are."""
-        self.kept[measure], self._people[measure] = {"books": books}, people
+        self.kept[measure], self._people[measure] = {"books": books}, accounts.people
+
+    def note_names(self, measure: str, accounts: EngineAccounts) -> None:
+        if self.earlier:
+            self._by_name[measure] = accounts.people_by_name()
 
     def of(self, measure: Measure) -> MeasureRows:
         return MeasureRows(self, measure)
@@ -306,7 +323,8 @@ class MeasureRows:
         self.rows.books.append(new)
         with made as accounts:
             yield accounts
-        self.rows.note(self.measure.name, folder.seal(new), accounts.people)
+            self.rows.note_names(self.measure.name, accounts)
+        self.rows.note(self.measure.name, folder.seal(new), accounts)
 
 
 def release_of(

@@ -154,15 +154,16 @@ def _adopt(
             stack.enter_context(engine().scratch())
             return attribute(running.spec, engine(), slot, running.fit())
 
-        rows = SlotRows(running, attributed)
+        rows = SlotRows(running, attributed, earlier=True)
         states = measures.adopt(state, rows.of, release)
     if carries:
-        # An earlier version has committed to the state alone.
         states = [
             each
             for each in states
-            if running.ledger.committed(release, rows.secret(each))
-            or running.ledger.committed(release, each.last_secret)
+            if any(
+                running.ledger.committed(release, secret)
+                for secret in (rows.secret(each), *rows.earlier_secrets(each))
+            )
         ]
     if len(states) == 1 and (carries or running.opening is None):
         return states[0].last_step(rows.kept)

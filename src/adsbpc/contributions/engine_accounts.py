@@ -34,6 +34,7 @@ from adsbpc.contributions.interface import (
     listed,
 )
 from adsbpc.contributions.numbering_sql import asked_sql, named_sql, new_names_sql
+from adsbpc.contributions.people_sql import hash_by_name, hash_of_names, sums_by_place
 from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
@@ -77,9 +78,8 @@ class EngineAccounts:
         # What the steps below have made so far, by its name.
         self._rows: dict[str, Relation] = {}
         self._opened = self._is_renewed = False
-        # SECRET: says of whom the slot's rows are, whatever order they stand in, once it is
-        # admitted.
-        self.people = 0
+        # SECRET: sums that say of whom the slot's rows are, once it is admitted.
+        self.people: tuple[int, ...] = ()
 
     def _table(self, what: str, sql: str) -> None:
         self._rows[what] = self._engine.table(what, sql)
@@ -214,25 +214,44 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
             self._table(f"counted_{number}", text.counted(number, earlier, left))
             left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
         self._rows["after"] = Relation.of(text.after())
+        self._rows["kept"] = Relation.of(text.kept_cells())
         self._check(terms)
-        self._write(terms, text)
-        self.people = self._people(text)
-        cut_column = len(self.layout)
+        self._write(terms)
+        return self._totals(len(terms.cuts))
+
+    def _totals(self, cuts: int) -> list[int]:
+        """What is kept in each cell and in each column that counts what was cut, and in the same
+        look whose it is."""
+        kept, names, cut_column = self._rows["kept"], self._rows["names_new"], len(self.layout)
         counted = "".join(
-            f"\nUNION ALL\nSELECT {cut_column + number}, CAST(coalesce(sum(counted), 0) AS BIGINT)"
-            f" FROM {self._rows[f'counted_{number + 1}']}"
-            for number in range(len(terms.cuts))
+            f"\nUNION ALL\nSELECT {cut_column + number}, CAST(coalesce(sum(counted), 0) AS BIGINT),"
+            f" wide(0), wide(0) FROM {self._rows[f'counted_{number + 1}']}"
+            for number in range(cuts)
         )
         found = self._engine.rows(
             "totals of what is kept",
-            f"""
-SELECT cell % {self._places} AS place, CAST(sum(kept) AS BIGINT)
-FROM ({text.kept_cells()}) AS kept GROUP BY cell % {self._places}{counted}""",
+            f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}",
         )
-        totals = [0] * (cut_column + len(terms.cuts))
-        for place, total in found:
-            totals[place] = int(total)
+        totals = [0] * (cut_column + cuts)
+        of_names = first = second = 0
+        for place, total, first_sum, second_sum in found:
+            if place < 0:
+                of_names = int(first_sum)
+            else:
+                totals[place] = int(total)
+                first, second = first + int(first_sum), second + int(second_sum)
+        self.people = of_names, first, second
         return totals
+
+    def people_by_name(self) -> int:
+        """What stood for `people` in what earlier versions have committed to."""
+        known, newcomers = self._rows["names_before"], self._rows["names_new"]
+        names = (
+            f"SELECT user_id, number FROM {known} AS known"
+            f" UNION ALL SELECT user_id, number FROM {newcomers} AS newcomers"
+        )
+        text = hash_by_name(self._rows["kept"], names, self._places)
+        return int(self._engine.rows("people by name", text)[0][0])
 
     # ---- steps ---------------------------------------------------------------------------------
 
@@ -315,14 +334,14 @@ WHERE active.number IS NULL"""
         if beyond:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
 
-    def _write(self, terms: Terms, text: AdmissionSql) -> None:
+    def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
         halves = ", ".join(
             f"high({name}) AS {name}_high, low({name}) AS {name}_low" for name in WIDE_COLUMNS
         )
         parts = {
             NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
-            CELLS: f"SELECT {slot}, cell, asked, moved FROM ({text.kept_cells()}) AS kept",
+            CELLS: f"SELECT {slot}, cell, asked, moved FROM {self._rows['kept']} AS kept",
             CUT: self._counted(slot, 1),
             REST: self._counted(slot, 2) if terms.rest else f"{self._counted(slot, 1)} AND 1 = 0",
             USERS: f"SELECT number, CAST(seen AS BIGINT) AS seen, {halves}"
@@ -337,22 +356,6 @@ WHERE active.number IS NULL"""
                 parts[file] += f" UNION ALL SELECT {columns} FROM {renewed} AS renewed"
         for file, sql in parts.items():
             self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
-
-    def _people(self, text: AdmissionSql) -> int:
-        """The sum of hashes of user ids and what each has in the slot's cells."""
-        row = ", ':', ".join(
-            f"CAST({column} AS STRING)" for column in (f"cell % {self._places}", "asked", "moved")
-        )
-        ((total,),) = self._engine.rows(
-            "people of the slot",
-            f"""
-SELECT coalesce(sum(wide(sha256_number(concat({row}, ':', names.user_id)))), wide(0))
-FROM ({text.kept_cells()}) AS kept JOIN (
-  SELECT user_id, number FROM {self._rows["names_before"]} AS known
-  UNION ALL SELECT user_id, number FROM {self._rows["names_new"]} AS newcomers
-) AS names ON names.number = whole_div(kept.cell, {self._places})""",
-        )
-        return int(total)
 
     def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
         return text.earlier_cut(self._rows[_PAST_CUT[file]], left)

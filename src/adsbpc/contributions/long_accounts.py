@@ -138,12 +138,12 @@ FROM (
   FROM {self._rows["active"]} AS active LEFT JOIN {self._rows["brought"]} AS past
     ON past.cell = active.number * {self._places} + {len(self.layout)}"""
 
-    def _write(self, terms: Terms, text: AdmissionSql) -> None:
+    def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
-        self._table("sums_touched", self._touched(text))
+        self._table("sums_touched", self._touched())
         parts = {
             NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
-            CELLS: f"SELECT {slot}, cell, asked, moved FROM ({text.kept_cells()}) AS kept",
+            CELLS: f"SELECT {slot}, cell, asked, moved FROM {self._rows['kept']} AS kept",
             CUT: self._counted(slot, 1),
             SUMS: f"""
 SELECT * FROM {self._rows["sums_touched"]} AS touched
@@ -162,7 +162,7 @@ WHERE touched.cell IS NULL""",
         )
         return f"{of}.cell, {of}.asked_slot, {asked}, {of}.moved_slot, {moved}"
 
-    def _touched(self, text: AdmissionSql) -> str:
+    def _touched(self) -> str:
         """Running sums of the cells that were asked for, and of what was counted as cut."""
         most, cut = largest_needed(self.layout), len(self.layout)
         asked = ", ".join(
@@ -179,7 +179,7 @@ WHERE touched.cell IS NULL""",
 SELECT now.cell, CASE WHEN needed > 0 THEN {slot} ELSE 0 END AS asked_slot, {asked},
   CASE WHEN now.moved > 0 THEN {slot} ELSE coalesce(moved_slot, 0) END AS moved_slot, {moved}
 FROM (
-  SELECT cell, least(asked, {most}) AS needed, moved FROM ({text.kept_cells()}) AS kept
+  SELECT cell, least(asked, {most}) AS needed, moved FROM {self._rows["kept"]} AS kept
   UNION ALL
   SELECT number * {self._places} + {cut} AS cell, CAST(0 AS BIGINT) AS needed, moved
   FROM {self._rows["counted_1"]} AS counted WHERE moved > 0
