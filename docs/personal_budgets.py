@@ -29,19 +29,19 @@ OURS = "personal-budget"
 MECHANISMS = ("adsbpc", "adsbpc-oracle", OURS)
 # People and trials; None is the paper's number of people.
 SETS: dict[str, tuple[int | None, int]] = {
-    "criteo": (None, 1),
-    "zipf": (100_000, 2),
-    "normal": (100_000, 1),
-    "uniform": (100_000, 1),
+    "criteo": (None, 4),
+    "zipf": (100_000, 10),
+    "normal": (100_000, 4),
+    "uniform": (100_000, 4),
     "facebook": (None, 20),
 }
 STREAMS = ("daily", "daily-loyal", "late", "heavy", "surge")
 # Shapes that nothing was tuned for, but for `small`.
 SHAPES: dict[str, tuple[int | None, int]] = {
-    "unlike": (100_000, 2),
-    "middling": (200_000, 2),
-    "season": (100_000, 2),
-    "bursts": (100_000, 2),
+    "unlike": (100_000, 5),
+    "middling": (200_000, 5),
+    "season": (100_000, 5),
+    "bursts": (100_000, 5),
     "small": (5_000, 10),
     "baskets": (2_500, 10),
 }
@@ -51,10 +51,10 @@ YEAR: dict[str, tuple[int | None, int]] = {
 }
 # The same campaign, longer or shorter: slots and trials.
 LENGTHS: dict[str, tuple[int | None, dict[int, int]]] = {
-    "facebook": (None, {7: 20, 31: 20, 90: 5, 365: 2}),
-    "small": (5_000, {7: 4, 31: 4, 90: 2, 365: 1}),
-    "zipf": (10_000, {7: 4, 31: 4, 90: 2, 365: 1}),
-    "criteo": (50_000, {7: 4, 31: 4, 90: 2, 365: 1}),
+    "facebook": (None, {7: 20, 31: 20, 90: 10, 365: 4}),
+    "small": (5_000, {7: 20, 31: 20, 90: 5, 365: 2}),
+    "zipf": (10_000, {7: 10, 31: 10, 90: 4, 365: 2}),
+    "criteo": (50_000, {7: 10, 31: 10, 90: 4, 365: 2}),
 }
 # The same campaign with fewer people or more: people and trials.
 SIZES = {10_000: 10, 100_000: 4, 400_000: 2, 1_600_000: 1}
@@ -65,23 +65,23 @@ ONE_SHOT_SETS: dict[str, tuple[int | None, int]] = {
     "criteo": (100_000, 5),
     "criteo-first": (100_000, 5),
     "criteo-uniform": (100_000, 5),
-    "zipf": (20_000, 3),
-    "normal": (20_000, 2),
-    "uniform": (20_000, 2),
-    "facebook": (None, 50),
+    "zipf": (20_000, 5),
+    "normal": (20_000, 4),
+    "uniform": (20_000, 4),
+    "facebook": (None, 20),
     **dict.fromkeys(STREAMS, (10_000, 10)),
 }
 
 # Without one idea each.
 ABLATED = (OURS, *WITHOUT)
 ABLATION: dict[str, tuple[int | None, int]] = {
-    "zipf": (10_000, 1),
-    "criteo": (50_000, 1),
-    "unlike": (10_000, 1),
-    "daily-loyal": (3_000, 1),
-    "heavy": (10_000, 2),
-    "small": (5_000, 2),
-    "baskets": (2_500, 2),
+    "zipf": (10_000, 5),
+    "criteo": (50_000, 5),
+    "unlike": (10_000, 5),
+    "daily-loyal": (3_000, 5),
+    "heavy": (10_000, 10),
+    "small": (5_000, 10),
+    "baskets": (2_500, 10),
 }
 
 
@@ -93,7 +93,7 @@ def runs() -> dict[str, list[Run]]:
             for mechanism in MECHANISMS
         ],
         "streams": [
-            Run(name, mechanism, users=10_000, trials=5)
+            Run(name, mechanism, users=10_000, trials=10)
             for name in STREAMS
             for mechanism in MECHANISMS
         ],

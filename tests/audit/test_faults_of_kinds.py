@@ -45,6 +45,14 @@ def histograms_above_their_share(forged: Forgery) -> None:
     forged.charge(2, "histogram")["pico_rho"] += 10**9
 
 
+def histograms_other_than_planned(forged: Forgery) -> None:
+    """Less for one look, more for another: their sum is what it may be."""
+    for slot, more in ((1, -(10**6)), (2, 10**6)):
+        (line,) = [e for e in forged.measure(slot)["charges"] if e["part"] == "histogram"]
+        line["pico_rho"] += more
+        forged.charge(slot, "histogram")["pico_rho"] += more
+
+
 def another_allowance(forged: Forgery) -> None:
     forged.measure(4)["allowance"] *= 1.01
 
@@ -55,6 +63,7 @@ def another_allowance(forged: Forgery) -> None:
         (histogram_of_other_people, "histograms"),
         (histogram_that_was_not_charged, "charges"),
         (histograms_above_their_share, "charges"),
+        (histograms_other_than_planned, "charges"),
         (another_allowance, "multipliers"),
     ],
 )

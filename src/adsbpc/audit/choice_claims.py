@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log2, sqrt
 
 from adsbpc.audit.claims import Claim, claim, require
 from adsbpc.audit.multiplier_claims import LARGEST_MULTIPLIER, MOST_SIZED, allowance_of_one
@@ -22,12 +22,17 @@ from adsbpc.audit.stretches import ONE_SIZE
 
 # Sizes may change at these slots.
 _SIZE_SLOTS = (2, 4, 8)
-# The past is let in again if the allowance should be less or more by this, or if sizes change.
-_LESS, _MORE = 1.025, 1.10
+# The past is let in again if the allowance should be less or more by this, or if sizes change; less
+# by the last of these where plans name no looks.
+_LESS, _MORE, _LESS_UNNAMED = 1.01, 1.10, 1.025
 # Allowances that may be chosen, and of the least one what people need who are spread out or loyal.
-_ALLOWANCES = tuple(0.52 * 2.0 ** (step / 24) for step in range(16 * 24))
+_STEPS = 96
+_ALLOWANCES = tuple(0.52 * 2.0 ** (step / _STEPS) for step in range(-3, 16 * _STEPS))
 _SPREAD_OUT, _LOYAL = 0.35, 1.5
 _HEAVY_USER = 30
+# Before this slot allowances are so many times as large where there are so few cells, and less so
+# with the square of more, in whole steps of the allowances; not where plans name no looks.
+_TOLD_FROM, _ROOM, _FEW_CELLS = 4, 1.4, 50
 # Somebody who is counted once is taken to be in everything, and in so many sums of each list.
 _SUMS_OF_A_LIST = 4
 # Above every rounding of the allowance of those who are in two figures, once.
@@ -98,7 +103,10 @@ class _Choices:
         return self.plan.privacy.personal_budget.allowance is not None or self.plan.one_figure_each
 
     def _looks(self, slot: int) -> bool:
-        """Whether people are counted by need at a slot, which is never done at the end."""
+        """Whether people are counted by need at a slot: those that the plan names, or in campaigns
+        of early versions, which named none, by a rule and never at the end."""
+        if self.plan.looks is not None:
+            return slot in self.plan.looks
         is_last = slot == self.plan.slots > 1
         return not self._is_fixed and not is_last and is_look(slot)
 
@@ -140,19 +148,31 @@ class _Choices:
             yield float(before.release["allowance"])
         else:
             least = self._least() * known.doubt() / coarse
-            yield least
-            yield from (each for each in _ALLOWANCES if each > least)
+            room = self._room(number) if self.start is None else 1.0
+            yield least * room
+            yield from (each * room for each in _ALLOWANCES if each > least)
             if self.start is not None:
                 yield self.start / coarse
+
+    def _room(self, slot: int) -> float:
+        if slot >= _TOLD_FROM or self.plan.looks is None:
+            return 1.0
+        octaves = log2(_ROOM) * min(1.0, (_FEW_CELLS / self._cells) ** 2)
+        return float(2.0 ** (round(_STEPS * octaves) / _STEPS))
+
+    @property
+    def _cells(self) -> int:
+        columns = self.plan.columns
+        return columns.cells if columns.once else columns.sizes[-1]
 
     def _least(self) -> float:
         """Whatever histograms show, where forecasts are in doubt and cells are alike."""
         columns, section = self.plan.columns, self.plan.privacy.personal_budget
-        cells = columns.sizes[-1] if not columns.once else columns.cells
         if columns.once:
-            return sqrt(_SPREAD_OUT * min(1 + _SUMS_OF_A_LIST * len(columns.lengths), cells))
+            sums = min(1 + _SUMS_OF_A_LIST * len(columns.lengths), self._cells)
+            return sqrt(_SPREAD_OUT * sums)
         heavy = _HEAVY_USER if section.heavy_user is None else section.heavy_user
-        return sqrt(_SPREAD_OUT * heavy + _LOYAL * self._met_again() * heavy**2 / cells)
+        return sqrt(_SPREAD_OUT * heavy + _LOYAL * self._met_again() * heavy**2 / self._cells)
 
     def _met_again(self) -> float:
         """What two slots of the strategy have in common, by what one has with itself: means."""
@@ -173,7 +193,8 @@ class _Choices:
         if before is None:
             return False
         last = float(before.release["allowance"])
-        changed = allowance < last / _LESS or allowance > last * _MORE
+        less = _LESS_UNNAMED if self.plan.looks is None else _LESS
+        changed = allowance < last / less or allowance > last * _MORE
         return changed or slot.release["sizes"] != before.release["sizes"]
 
     def _multipliers(self, allowance: float, told: Sequence[int], coarse: float) -> bool:

@@ -139,6 +139,12 @@ def _check_looks(number: int, charged: dict[str, int], histogram: bool, plan: Pr
         (HISTOGRAM in charged) == histogram,
         f"slot {number}: a histogram is released without a charge, or charged without one",
     )
+    if plan.looks is not None and histogram:
+        allotted, told = plan.looks.get(number, 0), charged[HISTOGRAM]
+        require(
+            told == allotted,
+            f"slot {number} was charged {told} for a histogram, allotted {allotted}",
+        )
     section = plan.privacy.adsbpc
     if not plan.is_personal and section.bounds == "svt":
         first = section.quantile_slots

@@ -78,6 +78,8 @@ class PromisedPlan:
     # Whether AdsBPC adds what its bounds cut, and whether contributions may be no whole numbers.
     adds_cut: bool = False
     is_value: bool = False
+    # What each slot's histogram of needs may be charged, in pico-rho, if the plan names them.
+    looks: dict[int, int] | None = None
 
     @property
     def is_long(self) -> bool:
@@ -228,6 +230,7 @@ def _plan(
         measure["by"].index("arm") if "arm" in measure["by"] else None,
         opening.get("adds_cut", False) is True,
         measure.get("value_cap") is not None,
+        dict(opening["looks"]) if opening.get("looks") else None,
     )
     of_strategy = plan.rows.numbers if isinstance(plan.rows, ShiftedRows) else chain(*plan.rows)
     entries = [*plan.budgets, *plan.columns.weights, *of_strategy]

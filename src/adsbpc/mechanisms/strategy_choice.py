@@ -77,5 +77,14 @@ def query_weights(workload: Workload, objective: Objective, strategy: Strategy) 
 
 def query_variances(queries: Reals, strategy: Strategy) -> Reals:
     """Variances of answers for noise of ONE in every row."""
+    return np.asarray(_row_variances(queries, strategy).sum(axis=1))
+
+
+def last_row_variances(queries: Reals, strategy: Strategy) -> Reals:
+    """What of that is the last row's."""
+    return _row_variances(queries, strategy)[:, -1]
+
+
+def _row_variances(queries: Reals, strategy: Strategy) -> Reals:
     inverse = np.linalg.inv(strategy.matrix.astype(np.float64) / ONE)
-    return np.asarray(((queries @ inverse) ** 2).sum(axis=1))
+    return np.asarray((queries @ inverse) ** 2)

@@ -17,8 +17,9 @@ class StoredPlan:
     measured again, which those of version 0.1 never did; `adds_cut` that AdsBPC's answers have what
     its bounds cut, which they did not have then either. `fit` has the parameters of an
     attribution model that the campaign file declared public. `decays` has the strategy of a long
-    campaign: its first entry, the weights and the rates of its powers. A campaign with several
-    measures has a plan for each of them, by name."""
+    campaign: its first entry, the weights and the rates of its powers. `looks` has the slots at
+    which people are counted by need, with the pico-rho of each: early versions stored none, and
+    knew them by a rule. A campaign with several measures has a plan for each of them, by name."""
 
     slot_pico_rho: tuple[int, ...]
     strategy: tuple[tuple[int, ...], ...] = ()
@@ -28,6 +29,7 @@ class StoredPlan:
     by_rows: bool = False
     adds_cut: bool = False
     decays: tuple[tuple[int, ...], ...] = ()
+    looks: tuple[tuple[int, int], ...] = ()
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
@@ -45,4 +47,5 @@ class StoredPlan:
             content.get("by_rows", False),
             content.get("adds_cut", False),
             tuple(tuple(part) for part in content.get("decays", ())),
+            tuple((slot, part) for slot, part in content.get("looks", ())),
         )

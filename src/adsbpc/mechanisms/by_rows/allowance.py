@@ -26,6 +26,8 @@ STEPS_PER_OCTAVE = 8
 NORMS: Reals = 0.52 * 2.0 ** (np.arange(15 * STEPS_PER_OCTAVE + 2) / STEPS_PER_OCTAVE)
 EDGES = NORMS[:-1]
 _ALLOWANCES: Reals = 0.52 * 2.0 ** (np.arange(16 * 24) / 24)
+# And those between the best of these and its neighbours.
+_NEARBY: Reals = 2.0 ** (np.arange(-3, 4) / 96)
 
 # An octave of bins counts as seen from so many standard deviations of its noise on.
 _SEEN = 6.0
@@ -34,6 +36,11 @@ _SEEN = 6.0
 _POWERS: Reals = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 40.0, 160.0])
 _USUAL_POWER, _POWER_SPREAD = 5.0, 0.5
 _OCTAVES_FITTED, _OCTAVES_BEYOND = 5, 4
+# A bin far out is people, and not noise, from so many standard deviations on that this would be as
+# unlikely as e to that power; more by what each octave costs.
+_SURE = 8.0
+# Looks with so many times the noise of the newest do not count beside it.
+_BLUR = 2.0
 # Steeper than this, nearly all of a tail falls into its first bin: nobody is beyond it.
 _STEEP = 40.0
 # How far off forecasts are, as a factor, and how likely that is, from a slot on.
@@ -157,8 +164,12 @@ class Chooser:
         least, crowds = self.least(standing), _crowds(tuple(looks))
         if not crowds:
             return max(least, float(_ALLOWANCES[0]))
-        expected = self._expected_error(crowds, looks[-1].slot, standing, past)
-        return max(least, float(_ALLOWANCES[np.argmin(expected)]))
+        best, slot = 1.0, looks[-1].slot
+        for steps in (_ALLOWANCES, _NEARBY):
+            tried = best * steps
+            expected = self._expected_error(tried, crowds, slot, standing, past)
+            best = float(tried[np.argmin(expected)])
+        return max(least, best)
 
     def expected_cut(
         self, looks: Sequence[Look], standing: Standing, allowance: float, past: Past
@@ -199,28 +210,30 @@ class Chooser:
                 yield crowd.weight * chance, cut, crowd.counts
 
     def _expected_error(
-        self, crowds: list[Crowd], slot: int, standing: Standing, past: Past
+        self, allowances: Reals, crowds: list[Crowd], slot: int, standing: Standing, past: Past
     ) -> Reals:
         """By allowance: noise, and what is cut and not added back in the right place."""
-        wrong: Reals = np.zeros_like(_ALLOWANCES)
-        counted: Reals = np.zeros_like(_ALLOWANCES)
-        for weight, cut, people in self._cuts(crowds, slot, standing, _ALLOWANCES, past):
-            lost, found = self._not_added_back(cut, people, standing)
+        wrong: Reals = np.zeros_like(allowances)
+        counted: Reals = np.zeros_like(allowances)
+        for weight, cut, people in self._cuts(crowds, slot, standing, allowances, past):
+            lost, found = self._not_added_back(allowances, cut, people, standing)
             wrong += weight * lost
             counted += weight * found
         felt = self._felt(standing)
         rough = sum(view.share / (view.columns * view.variance) for view in self.views)
         bias = self.spans * (felt * _FEAR * wrong**2 + rough * counted)
-        return np.asarray(bias + self.noise * _ALLOWANCES**2)
+        return np.asarray(bias + self.noise * allowances**2)
 
-    def _not_added_back(self, cut: Reals, people: Reals, standing: Standing) -> tuple[Reals, Reals]:
+    def _not_added_back(
+        self, allowances: Reals, cut: Reals, people: Reals, standing: Standing
+    ) -> tuple[Reals, Reals]:
         """Of what is cut by allowance and norm: what stays wrong, and what is counted."""
         wrong: Reals = np.zeros(len(cut))
         counted: Reals = np.zeros(len(cut))
         crowding = self._concentration(standing, 0.5)
         for column in self.cuts:
             ratio = column.ratio * standing.mean_coarseness
-            most = conversions_of(_ALLOWANCES * ratio, self.met_again)
+            most = conversions_of(allowances * ratio, self.met_again)
             found = np.minimum(cut, most[:, None])
             cut = cut - found
             harm = ratio**2 / column.share * crowding / (self.cells / self.kept_share)
@@ -263,9 +276,13 @@ def in_bins(histogram: tuple[int, ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=8)
 def _crowds(looks: tuple[Look, ...], even_unseen: bool = False) -> list[Crowd]:
     """From looks with the same sizes of cells, of which the newest and those not older than half of
-    its slot count together."""
+    its slot count together, but for those with far more noise, which would only blur it."""
     newest = looks[-1]
-    pooled = [look for look in looks if look.slot >= max(newest.slot / 2, 4)] or [newest]
+    pooled = [
+        look
+        for look in looks
+        if look.slot >= max(newest.slot / 2, 4) and look.deviation <= _BLUR * newest.deviation
+    ] or [newest]
     precisions = np.array([1 / look.deviation**2 for look in pooled])
     counts = np.average([look.counts for look in pooled], axis=0, weights=precisions)
     return crowds_of(counts, float(1 / np.sqrt(precisions.sum())), even_unseen)
@@ -302,7 +319,36 @@ def crowds_of(counts: Reals, deviation: float, even_unseen: bool = False) -> lis
         if weight >= 0.01
     ]
     total = sum(crowd.weight for crowd in found)
-    return [Crowd(crowd.weight / total, crowd.norms, crowd.counts) for crowd in found]
+    apart = _lumps(bins, edge, deviation)
+    return [
+        Crowd(
+            crowd.weight / total,
+            np.r_[crowd.norms, apart.norms],
+            np.r_[crowd.counts, apart.counts],
+        )
+        for crowd in found
+    ]
+
+
+def _lumps(bins: Reals, edge: int, deviation: float) -> Crowd:
+    """People far beyond everybody else, who are alike: bins that stand out by themselves, the more
+    the farther out, where taking noise for people costs more."""
+    norms, counts = list[float](), list[float]()
+    taken = np.zeros(bins.size, dtype=bool)
+    for width in (1, 2, 3):
+        summed = np.convolve(bins, np.ones(width), "valid")
+        for place in range(edge + STEPS_PER_OCTAVE, summed.size):
+            octaves = (place - edge) / STEPS_PER_OCTAVE
+            needed = deviation * np.sqrt(width * 2 * (_SURE + octaves * np.log(4)))
+            inside = slice(place, place + width)
+            if summed[place] <= needed or taken[inside].any():
+                continue
+            taken[inside] = True
+            for each in range(place, place + width):
+                if bins[each] > 0:
+                    norms += list(NORMS[each] * _WITHIN_BIN)
+                    counts += [float(bins[each]) / 3] * 3
+    return Crowd(1.0, np.array(norms), np.array(counts))
 
 
 # Within a bin, people are taken to be at three norms.

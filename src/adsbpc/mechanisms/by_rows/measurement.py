@@ -129,6 +129,29 @@ class Measurement:
         spread_out = doubt * _SPREAD_OUT
         return np.asarray(spread_out * own / own.sum() + (1 - spread_out) * across / across.sum())
 
+    def used_at_ceiling(self, doubt: float) -> Reals:
+        """By row, from none on, the part of a budget that is used up of somebody who comes evenly,
+        and has asked for all that slots so far may spend from the first of them on."""
+        spread_out = doubt * _SPREAD_OUT
+        own, across = self._used_at_ceiling
+        return np.asarray(spread_out * own + (1 - spread_out) * across)
+
+    @cached_property
+    def _used_at_ceiling(self) -> tuple[Reals, Reals]:
+        """Of somebody who meets other cells every time, and always the same."""
+        entries = self.strategy.matrix.astype(np.float64)
+        own, across = (entries**2).cumsum(axis=1), entries.cumsum(axis=1) ** 2
+        return self._used(own), self._used(across)
+
+    def _used(self, costs: Reals) -> Reals:
+        """From what every row costs of somebody who came on the slots up to a column's."""
+        used = [0.0]
+        for slot, reached in enumerate(self.spendable[1:]):
+            of_rows = costs[slot:, slot]
+            part = float(of_rows[0] / of_rows.sum())
+            used.append(used[-1] + part * max(float(reached) - used[-1], 0.0))
+        return np.array(used)
+
     @cached_property
     def _row_costs(self) -> tuple[Reals, Reals]:
         """By row: of somebody who meets other cells every time, and always the same."""

@@ -68,8 +68,10 @@ from adsbpc.workloads.queries import Reals
 
 # Sizes of cells are chosen at these slots.
 _SIZE_SLOTS = (2, 4, 8)
-# Allowances are changed, and the past is measured again, if they should be less or more by this.
-_LESS, _MORE = 1.025, 1.10
+# Allowances are changed, and the past is measured again, if they should be less or more by this; in
+# campaigns whose plans name no looks, which are those of early versions and of fixed allowances,
+# less by the last of these.
+_LESS, _MORE, _LESS_UNNAMED = 1.01, 1.10, 1.025
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class BudgetByRows:
     """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is the
     budget of each histogram of needs, by slot. Without a `chooser` the allowance is the public
     constant `allowance`; with one, `allowance` is where it starts, if it is known. `cuts_nobody`
-    says that the allowance is known to hold whatever anybody can do.
+    says that the allowance is known to hold whatever anybody can do, `names_looks` that the plan
+    which is stored has the looks.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     accounts that admit and renew as `privacy.filter` does.
@@ -93,6 +96,7 @@ class BudgetByRows:
     workloads: tuple[Workload, ...]
     unit_value: float
     cuts_nobody: bool = False
+    names_looks: bool = False
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
     adopts_from_rows: ClassVar[bool] = True
 
@@ -119,6 +123,7 @@ class BudgetByRows:
             self.chooser,
             self.allowance,
             self.unit_value * UNITS_PER_CONVERSION,
+            self.names_looks,
         )
 
     @cached_property
@@ -148,7 +153,9 @@ class BudgetByRows:
     def stored_plan(self) -> StoredPlan:
         start = self.allowance if self.chooser is not None else None
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
-        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True)
+        named = self.looks if self.names_looks else {}
+        looks = tuple((slot, int(rho * PICO_RHO)) for slot, rho in named.items())
+        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True, looks=looks)
 
     @property
     def shape(self) -> str:
@@ -228,7 +235,8 @@ class BudgetByRows:
         return self._released(state, charges, source_of(randomness)), state
 
     def _is_renewal(self, last: Row, allowance: float, sizes: tuple[int, ...]) -> bool:
-        changed = allowance < last.allowance / _LESS or allowance > last.allowance * _MORE
+        less = _LESS if self.names_looks else _LESS_UNNAMED
+        changed = allowance < last.allowance / less or allowance > last.allowance * _MORE
         return changed or sizes != last.sizes
 
     def adopt(self, state: RowsState, rows: Rows, released: Measured) -> list[RowsState]:

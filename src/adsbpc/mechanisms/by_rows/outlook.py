@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import log2, sqrt
 
 import numpy as np
 
@@ -28,6 +28,12 @@ _IN_DOUBT, _MANY = 2.0, 5.0
 # What rows have used up counts in full where people meet few cells again and again. Where there are
 # many, the constants of the choice allow for it already: they were found without it.
 _FEW_CELLS = 35
+# Before this slot nothing tells whether people come again and again. Rows that measure too coarsely
+# then are few and cost little; what rows with too small an allowance use up is gone for good. So
+# the first allowances are larger where there are few cells, for which strategies take people to be
+# loyal too, in steps of a 96th of an octave.
+_TOLD_FROM, _ROOM, _STEPS = 4, 1.4, 96
+_FEW_ENOUGH = 50
 # More than anybody could count.
 _UNKNOWN = 1e30
 
@@ -43,6 +49,7 @@ class Outlook:
     chooser: Chooser | None
     allowance: float | None
     worth: float
+    names_looks: bool
 
     @property
     def _slots(self) -> int:
@@ -80,7 +87,7 @@ class Outlook:
         looks = [*self._looked(rows, sizes), newest]
         chosen = self.chooser.choose(looks, standing, self._past(rows, standing))
         if self.allowance is None:
-            return chosen
+            return chosen * self._room(slot)
         start = self.allowance / standing.mean_coarseness
         if chosen > _FAR_MORE * start:
             return chosen
@@ -88,6 +95,16 @@ class Outlook:
         # forecasts that are not out of line.
         early = slot <= max(1, self._slots // 4)
         return start if early or chosen > start / _FAR_LESS else chosen
+
+    def _room(self, slot: int) -> float:
+        if slot >= _TOLD_FROM or not self.names_looks:
+            return 1.0
+        octaves = log2(_ROOM) * self._few(_FEW_ENOUGH)
+        return float(2.0 ** (round(_STEPS * octaves) / _STEPS))
+
+    def _few(self, cells: int) -> float:
+        """1 where there are so few cells, and less where there are more."""
+        return min(1.0, (cells / len(self.layout)) ** 2)
 
     def _looked(self, rows: Sequence[Row], sizes: tuple[int, ...]) -> list[Look]:
         """The looks of rows so far; those with other sizes of cells have counted people by
@@ -108,9 +125,8 @@ class Outlook:
         for share, row in zip(shares, rows, strict=False):
             allowance = row.allowance * then[row.sizes] / now
             spent += share / allowance**2
-        most = float(self.measurement.spendable[len(rows)])
-        weight = min(1.0, (_FEW_CELLS / len(self.layout)) ** 2)
-        return Past(spent, most, float(shares[len(rows) :].sum()), weight)
+        most = float(self.measurement.used_at_ceiling(standing.doubt)[len(rows)])
+        return Past(spent, most, float(shares[len(rows) :].sum()), self._few(_FEW_CELLS))
 
     def _mean_coarseness(self, rows: Sequence[Row], totals: Reals) -> dict[tuple[int, ...], float]:
         """By sizes, of which there are few in many rows."""

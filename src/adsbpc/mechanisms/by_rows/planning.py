@@ -18,7 +18,13 @@ from adsbpc.mechanisms.by_rows.sizes import coarseness
 from adsbpc.mechanisms.by_slots.mechanism import BudgetBySlots
 from adsbpc.mechanisms.by_slots.planning import continue_by_slots, plan_long
 from adsbpc.mechanisms.interface import Question, usual_sums
-from adsbpc.mechanisms.strategy_choice import query_variances, query_weights, strategy_of
+from adsbpc.mechanisms.strategy_choice import (
+    last_row_variances,
+    query_matrix,
+    query_variances,
+    query_weights,
+    strategy_of,
+)
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, affordable
 from adsbpc.model.plan import StoredPlan
@@ -27,6 +33,10 @@ from adsbpc.model.release_spec import PersonalBudgetSection
 from adsbpc.privacy import LIMIT, Strategy, histogram_squared
 from adsbpc.privacy.filter import MOST_CELLS
 from adsbpc.privacy.strategies import MOST_SLOTS
+from adsbpc.workloads.queries import Reals
+
+# Of histograms, the part for the last one where its row decides about everything that is asked for.
+_MOST_DECIDED = 0.9
 
 
 def plan_personal(
@@ -92,12 +102,20 @@ def plan_by_rows(
         slot_rho = _paced(split["measurement"], slots)
     else:
         strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
+    for_looks = split.get("histogram", Fraction(0))
+    if stored is None:
+        weights = query_weights(workload, question.objective, strategy)
+        looks = _looks(for_looks, strategy, query_matrix(workload), weights)
+    elif stored.looks:
+        looks = {slot: Fraction(part, PICO_RHO) for slot, part in stored.looks}
+    else:
+        looks = _looks_by_rule(for_looks, slots)
     mechanism = BudgetByRows(
         question.guarantee,
         question.layout,
         strategy,
         slot_rho,
-        _looks(split.get("histogram", Fraction(0)), slots),
+        looks,
         None,
         section.allowance,
         question.workloads,
@@ -105,7 +123,11 @@ def plan_by_rows(
     )
     if section.allowance is not None:
         return mechanism
-    mechanism = replace(mechanism, chooser=_chooser(mechanism, question, section.heavy_user))
+    mechanism = replace(
+        mechanism,
+        chooser=_chooser(mechanism, question, section.heavy_user),
+        names_looks=stored is None or bool(stored.looks),
+    )
     if stored is not None:
         return replace(mechanism, allowance=stored.start)
     return starting_from(mechanism, previous) if previous else mechanism
@@ -135,26 +157,49 @@ def _paced(rho: Fraction, slots: int) -> tuple[Fraction, ...]:
 
 
 def look_slots(slots: int) -> list[int]:
-    """1, 2, 4, 8, then one more in every octave: 12, 16, 24, 32, .."""
-    found, slot = [1, 2, 4, 8], 8
+    """1, 2, 4, 8, 16, then two in every octave: 24, 32, 48, .., and the last slot.
+
+    >>> look_slots(31), look_slots(2), look_slots(1)
+    ([1, 2, 4, 8, 16, 24, 31], [1, 2], [1])
+    """
+    found, slot = [1, 2, 4, 8, 16], 16
     while slot < slots:
         found += [slot + slot // 2, 2 * slot]
         slot *= 2
-    return [each for each in found if each < slots or each == 1]
+    return [*(each for each in found if each < slots), slots]
 
 
-def _looks(rho: Fraction, slots: int) -> dict[int, Fraction]:
-    """Budgets of the histograms of needs by slot."""
+def _looks(rho: Fraction, strategy: Strategy, asked: Reals, weights: Reals) -> dict[int, Fraction]:
+    """Budgets of the histograms of needs by slot: of the last as much as its row decides about, of
+    all that is asked for, and the same for each of the others. At the end nothing has to be
+    forecast, and the past can be measured once more."""
     if rho == 0:
         return {}
-    every = look_slots(slots)
-    each = affordable(rho / len(every))
-    if each == 0:
+    every = look_slots(strategy.slots)
+    decided = float(weights @ last_row_variances(asked, strategy))
+    decided /= float(weights @ query_variances(asked, strategy))
+    last = max(rho / len(every), rho * Fraction(round(_MOST_DECIDED * decided**2, 3)))
+    others = (rho - last) / max(len(every) - 1, 1)
+    looks = {slot: affordable(others) for slot in every} | {every[-1]: affordable(last)}
+    if min(looks.values()) == 0:
         raise PrivacyError(
             f"a budget of {float(rho):.3g} for histograms cannot be shared among {len(every)} "
             "looks: give the campaign a larger rho or epsilon, or a fixed allowance"
         )
-    return dict.fromkeys(every, each)
+    return looks
+
+
+def _looks_by_rule(rho: Fraction, slots: int) -> dict[int, Fraction]:
+    """Those of campaigns that stored none: 1, 2, 4, 8, then one more in every octave, 12, 16, 24,
+    32, .., and none at the end."""
+    if rho == 0:
+        return {}
+    found, slot = [1, 2, 4, 8], 8
+    while slot < slots:
+        found += [slot + slot // 2, 2 * slot]
+        slot *= 2
+    every = [each for each in found if each < slots or each == 1]
+    return dict.fromkeys(every, affordable(rho / len(every)))
 
 
 def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None) -> Chooser:
