@@ -121,6 +121,7 @@ def promised(mechanism: BudgetByRows, section: PersonalBudgetSection) -> Promise
         Fraction(1), Fraction(1), mechanism.guarantee.adjacency is Adjacency.SUBSTITUTE, lists,
         Columns(lengths, layout.weights, layout.once, mechanism.counted.apart), 1.0, SLOTS,
         privacy, Fraction(0), stored.slot_pico_rho, stored.strategy, by_rows=True,
+        has_fine_cut=stored.has_fine_cut,
     )  # fmt: skip
 
 

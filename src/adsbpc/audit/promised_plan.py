@@ -32,6 +32,9 @@ _ONE, _ONE_LONG = 2**10, 2**13
 _KEPT_BY_SLOTS = Fraction(19, 20)
 _FIRST_BY_ROWS, _SECOND_BY_ROWS, _SECOND_PER_ROOT = Fraction(2, 100), Fraction(5, 100), 0.22
 _SECOND_FROM = 5
+# Where everything together has a column, the first of them may spend the root of what that column
+# is of what a conversion costs, in hundredths, up to so much.
+_MOST_FOR_FINE = 0.2
 # Up to so many columns, sums of several views have cells of their own in campaigns by rows.
 _MOST_APART = 4096
 # The norm of one person's counts in a fit of the attribution model.
@@ -78,6 +81,8 @@ class PromisedPlan:
     # Whether AdsBPC adds what its bounds cut, and whether contributions may be no whole numbers.
     adds_cut: bool = False
     is_value: bool = False
+    # Whether what budgets cut is counted finely, for everything together.
+    has_fine_cut: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -132,6 +137,10 @@ class PromisedPlan:
         if not self.by_rows:
             return _KEPT_BY_SLOTS, 1 - _KEPT_BY_SLOTS
         cuts = [_FIRST_BY_ROWS]
+        if self.has_fine_cut:
+            weights = self.columns.weights
+            part = weights[0] / sqrt(sum(weight**2 for weight in weights))
+            cuts = [Fraction(str(min(_MOST_FOR_FINE, round(part, 2))))]
         if self.columns.cells >= _SECOND_FROM:
             rooted = Fraction(str(round(_SECOND_PER_ROOT / sqrt(self.columns.cells), 4)))
             cuts.append(min(_SECOND_BY_ROWS, rooted))
@@ -228,6 +237,7 @@ def _plan(
         measure["by"].index("arm") if "arm" in measure["by"] else None,
         opening.get("adds_cut", False) is True,
         measure.get("value_cap") is not None,
+        opening.get("has_fine_cut", False) is True,
     )
     of_strategy = plan.rows.numbers if isinstance(plan.rows, ShiftedRows) else chain(*plan.rows)
     entries = [*plan.budgets, *plan.columns.weights, *of_strategy]

@@ -76,7 +76,8 @@ class BudgetByRows:
     """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is the
     budget of each histogram of needs, by slot. Without a `chooser` the allowance is the public
     constant `allowance`; with one, `allowance` is where it starts, if it is known. `cuts_nobody`
-    says that the allowance is known to hold whatever anybody can do.
+    says that the allowance is known to hold whatever anybody can do, `has_fine_cut` that what was
+    cut is counted finely, for everything together.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     accounts that admit and renew as `privacy.filter` does.
@@ -92,6 +93,7 @@ class BudgetByRows:
     workloads: tuple[Workload, ...]
     unit_value: float
     cuts_nobody: bool = False
+    has_fine_cut: bool = False
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
     adopts_from_rows: ClassVar[bool] = True
 
@@ -101,7 +103,13 @@ class BudgetByRows:
 
     @cached_property
     def measurement(self) -> Measurement:
-        return Measurement(self.counted, self.guarantee.adjacency, self.strategy, self.slot_rho)
+        return Measurement(
+            self.counted,
+            self.guarantee.adjacency,
+            self.strategy,
+            self.slot_rho,
+            self.has_fine_cut,
+        )
 
     @cached_property
     def counted(self) -> Layout:
@@ -147,7 +155,13 @@ class BudgetByRows:
     def stored_plan(self) -> StoredPlan:
         start = self.allowance if self.chooser is not None else None
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
-        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True)
+        return StoredPlan(
+            slot_pico_rho,
+            self.strategy.rows,
+            start,
+            by_rows=True,
+            has_fine_cut=self.has_fine_cut,
+        )
 
     @property
     def shape(self) -> str:
