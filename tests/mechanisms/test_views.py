@@ -152,7 +152,7 @@ def test_what_was_cut_is_counted_finely_for_a_total_and_as_ever_without() -> Non
     errors, shares = [], []
     for weights in ((1, 8, 8), (1, 2, 2), (0, 8, 8), (0, 0, 1)):
         asked = replace(question(Adjacency.ADD_REMOVE), layout=Layout(LAYOUT.dimensions, weights))
-        own = plan_by_rows(asked, PersonalBudgetSection(allowance=4.0)).measurement
+        own = plan_by_rows(asked, PersonalBudgetSection()).measurement
         errors.append(own.scale / own.multipliers(4.0, 1.0)[1] / own.times_cut)
         shares.append(float(own.shares[1]))
     assert shares == [0.09, 0.2, 0.02, 0.02]
@@ -166,6 +166,8 @@ def test_running_campaigns_count_what_is_cut_as_they_began() -> None:
     new = plan_by_rows(asked, section)
     stored = asdict(new.stored_plan())
     assert stored.pop("has_fine_cut")
+    # Nor do those with an allowance that is known to suit people need more.
+    assert not plan_by_rows(asked, PersonalBudgetSection(allowance=4.0)).has_fine_cut
     before = plan_by_rows(asked, section, StoredPlan.from_object(stored))
     assert float(before.measurement.shares[1]) == 0.02
     assert before.stored_plan() == StoredPlan.from_object(stored)

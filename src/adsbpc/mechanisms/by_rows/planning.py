@@ -92,6 +92,8 @@ def plan_by_rows(
         slot_rho = _paced(split["measurement"], slots)
     else:
         strategy, slot_rho = Strategy(stored.strategy), stored.slot_rho
+    # A fixed allowance is known to suit people: little is cut, and room to count that is wasted.
+    has_fine_cut = section.allowance is None and has_total(question.layout)
     mechanism = BudgetByRows(
         question.guarantee,
         question.layout,
@@ -102,7 +104,7 @@ def plan_by_rows(
         section.allowance,
         question.workloads,
         question.unit_value,
-        has_fine_cut=has_total(question.layout) if stored is None else stored.has_fine_cut,
+        has_fine_cut=has_fine_cut if stored is None else stored.has_fine_cut,
     )
     if section.allowance is not None:
         return mechanism
