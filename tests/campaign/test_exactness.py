@@ -301,7 +301,7 @@ def test_everything_at_once_agrees_to_the_last_unit(world: World, data: st.DataO
 @pytest.mark.spark
 @given(worlds(), st.data())
 @settings(
-    max_examples=2,
+    max_examples=1,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.generate],
 )
