@@ -122,6 +122,7 @@ def promised(mechanism: BudgetByRows, section: PersonalBudgetSection) -> Promise
         Columns(lengths, layout.weights, layout.once, mechanism.counted.apart), 1.0, SLOTS,
         privacy, Fraction(0), stored.slot_pico_rho, stored.strategy, by_rows=True,
         looks=dict(stored.looks) or None,
+        has_fine_cut=stored.has_fine_cut,
     )  # fmt: skip
 
 

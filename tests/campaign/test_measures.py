@@ -248,6 +248,34 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         Campaign.load(shop.file).release(1)
 
 
+@pytest.mark.parametrize(
+    ("line", "changed", "words"),
+    [
+        ("share = 0.6", "share = 1.2", r"measure.0. share = 1.2: expected at most 1. Lower it"),
+        ("share = 0.6", "share = -0.1", r"share = -0.1: expected 0.001 or more. Raise it"),
+        ("share = 0.6", "share = 0.9", r"measure.: the shares .* add up to 1.3: expected 1. Corr"),
+        ("share = 0.6\n", "", r"'conversions' has no share, and others have: give all or none"),
+        ('["DE", "FR"]', '["DE", "FR", "DE"]', r"country.: values lists 'DE' more .* remove the"),
+    ],
+)
+def test_bad_files_say_what_is_wrong_and_what_to_do(
+    line: str, changed: str, words: str, tmp_path: Path
+) -> None:
+    shop = write_shop(tmp_path, people=1)
+    shop.file.write_text(shop.file.read_text().replace(line, changed))
+    with pytest.raises(SpecError, match=words):
+        load_spec(shop.file)
+
+
+def test_a_column_of_impressions_that_is_not_there(tmp_path: Path) -> None:
+    shop = write_shop(tmp_path, people=5)
+    text = shop.file.read_text().replace('column = "device"', 'column = "devise"')
+    shop.file.write_text(text)
+    words = r"impressions.*\[dimensions.device\] column.*Did you mean \"device\""
+    with pytest.raises(SourceError, match=words):
+        Campaign.load(shop.file).release(1)
+
+
 def test_credits_carry_dimensions(tmp_path: Path) -> None:
     shop = write_shop(tmp_path, people=30)
     engine = open_test_engine("duckdb")

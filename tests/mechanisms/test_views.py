@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -19,6 +19,7 @@ from adsbpc.mechanisms import (
 from adsbpc.mechanisms.by_rows.planning import plan_by_rows
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Adjacency, Dimension, Drawn, Guarantee, Layout, Measured
+from adsbpc.model.plan import StoredPlan
 from adsbpc.model.release_spec import AdsBPCSection, PersonalBudgetSection
 from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
@@ -145,17 +146,32 @@ def test_plans_state_the_errors_of_every_view() -> None:
         assert stated == pytest.approx([each.answers[depth].standard_error for each in drawn])
 
 
-def test_what_was_cut_is_counted_as_well_as_without_views() -> None:
-    """It stands in one column, whose cost no view adds to."""
-    section = PersonalBudgetSection(allowance=4.0)
-    asked = question(Adjacency.ADD_REMOVE)
-    alone = replace(asked, layout=Layout(LAYOUT.dimensions, (0, 0, 1)))
-    errors = []
-    for each in (asked, alone):
-        mechanism = plan_by_rows(each, section)
-        own = mechanism.measurement
-        errors.append(own.scale / own.multipliers(4.0, 1.0)[1])
-    assert errors[0] == pytest.approx(errors[1], rel=0.01)
+def test_what_was_cut_is_counted_finely_for_a_total_and_as_ever_without() -> None:
+    """It stands in one column, whose cost no view adds to, and in a total with all its noise. A
+    conversion that is cut is counted in every view."""
+    errors, shares = [], []
+    for weights in ((1, 8, 8), (1, 2, 2), (0, 8, 8), (0, 0, 1)):
+        asked = replace(question(Adjacency.ADD_REMOVE), layout=Layout(LAYOUT.dimensions, weights))
+        own = plan_by_rows(asked, PersonalBudgetSection()).measurement
+        errors.append(own.scale / own.multipliers(4.0, 1.0)[1] / own.times_cut)
+        shares.append(float(own.shares[1]))
+    assert shares == [0.09, 0.2, 0.02, 0.02]
+    finer, finest, _, plain = errors
+    assert finer == pytest.approx(1.5 * plain * sqrt(0.02 / 0.09), rel=0.01)
+    assert finest == pytest.approx(1.5 * plain * sqrt(0.02 / 0.2), rel=0.01)
+
+
+def test_running_campaigns_count_what_is_cut_as_they_began() -> None:
+    asked, section = question(Adjacency.ADD_REMOVE), PersonalBudgetSection()
+    new = plan_by_rows(asked, section)
+    stored = asdict(new.stored_plan())
+    assert stored.pop("has_fine_cut")
+    # Nor do those with an allowance that is known to suit people need more.
+    assert not plan_by_rows(asked, PersonalBudgetSection(allowance=4.0)).has_fine_cut
+    before = plan_by_rows(asked, section, StoredPlan.from_object(stored))
+    assert float(before.measurement.shares[1]) == 0.02
+    assert before.stored_plan() == StoredPlan.from_object(stored)
+    assert plan_by_rows(asked, section, new.stored_plan()).fingerprint == new.fingerprint
 
 
 def test_an_earlier_campaign_that_told_apart_less() -> None:

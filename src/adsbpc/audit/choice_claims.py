@@ -39,6 +39,8 @@ _SUMS_OF_A_LIST = 4
 _A_LITTLE_MORE = 1 + 1e-6
 # How much more coarsely than cells what was cut is counted.
 _COARSER, _FAR_COARSER = (1.0, 3.0), 24.0
+# Or, where it is counted finely, for every view in which somebody is cut.
+_FINE = 1.5
 # Room for rounding.
 _ROUNDING = 1e-7
 
@@ -202,6 +204,9 @@ class _Choices:
         plan = self.plan
         cells = plan.columns.cells
         ratios = [min(max(sqrt(cells / 100), _COARSER[0]), _COARSER[1]), _FAR_COARSER]
+        if plan.has_fine_cut:
+            views = sum(weight > 0 for weight in plan.columns.weights)
+            ratios[0] = _FINE * (views if plan.columns.apart else 1)
         wanted = [allowance_of_one(plan) / allowance] + [
             sqrt(LIMIT * share) / (allowance * ratio * coarse * plan.one * CONVERSION)
             for share, ratio in zip(plan.shares[1:], ratios, strict=False)

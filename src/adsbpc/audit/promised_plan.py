@@ -32,6 +32,9 @@ _ONE, _ONE_LONG = 2**10, 2**13
 _KEPT_BY_SLOTS = Fraction(19, 20)
 _FIRST_BY_ROWS, _SECOND_BY_ROWS, _SECOND_PER_ROOT = Fraction(2, 100), Fraction(5, 100), 0.22
 _SECOND_FROM = 5
+# Where everything together has a column, the first of them may spend the root of what that column
+# is of what a conversion costs, in hundredths, up to so much.
+_MOST_FOR_FINE = 0.2
 # Up to so many columns, sums of several views have cells of their own in campaigns by rows.
 _MOST_APART = 4096
 # The norm of one person's counts in a fit of the attribution model.
@@ -80,6 +83,8 @@ class PromisedPlan:
     is_value: bool = False
     # What each slot's histogram of needs may be charged, in pico-rho, if the plan names them.
     looks: dict[int, int] | None = None
+    # Whether what budgets cut is counted finely, for everything together.
+    has_fine_cut: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -134,6 +139,10 @@ class PromisedPlan:
         if not self.by_rows:
             return _KEPT_BY_SLOTS, 1 - _KEPT_BY_SLOTS
         cuts = [_FIRST_BY_ROWS]
+        if self.has_fine_cut:
+            weights = self.columns.weights
+            part = weights[0] / sqrt(sum(weight**2 for weight in weights))
+            cuts = [Fraction(str(min(_MOST_FOR_FINE, round(part, 2))))]
         if self.columns.cells >= _SECOND_FROM:
             rooted = Fraction(str(round(_SECOND_PER_ROOT / sqrt(self.columns.cells), 4)))
             cuts.append(min(_SECOND_BY_ROWS, rooted))
@@ -231,6 +240,7 @@ def _plan(
         opening.get("adds_cut", False) is True,
         measure.get("value_cap") is not None,
         dict(opening["looks"]) if opening.get("looks") else None,
+        opening.get("has_fine_cut", False) is True,
     )
     of_strategy = plan.rows.numbers if isinstance(plan.rows, ShiftedRows) else chain(*plan.rows)
     entries = [*plan.budgets, *plan.columns.weights, *of_strategy]

@@ -263,7 +263,9 @@ def shares_of(measures: tuple[MeasureSection, ...]) -> tuple[Fraction, ...]:
     shares = tuple(Fraction(str(share)) for share in given)
     if sum(shares) != 1:
         raise MisfitError(
-            f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1", "measure"
+            f"the shares of measures add up to {float(sum(shares)):.6g}: expected 1. Correct them, "
+            "or leave all of them out for equal ones",
+            "measure",
         )
     return shares
 

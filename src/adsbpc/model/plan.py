@@ -15,7 +15,8 @@ class StoredPlan:
     """What another version of a solver might not find again. Personal budgets have a strategy, and
     an allowance to start with where an earlier campaign gave one; `by_rows` says that their past is
     measured again, which those of version 0.1 never did; `adds_cut` that AdsBPC's answers have what
-    its bounds cut, which they did not have then either. `fit` has the parameters of an
+    its bounds cut, which they did not have then either; `has_fine_cut` that what budgets cut is
+    counted finely, where everything together has a column. `fit` has the parameters of an
     attribution model that the campaign file declared public. `decays` has the strategy of a long
     campaign: its first entry, the weights and the rates of its powers. `looks` has the slots at
     which people are counted by need, with the pico-rho of each: early versions stored none, and
@@ -30,6 +31,7 @@ class StoredPlan:
     adds_cut: bool = False
     decays: tuple[tuple[int, ...], ...] = ()
     looks: tuple[tuple[int, int], ...] = ()
+    has_fine_cut: bool = False
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
@@ -48,4 +50,5 @@ class StoredPlan:
             content.get("adds_cut", False),
             tuple(tuple(part) for part in content.get("decays", ())),
             tuple((slot, part) for slot, part in content.get("looks", ())),
+            content.get("has_fine_cut", False),
         )

@@ -34,6 +34,10 @@ class _WithoutSizes(BudgetByRows):
         return False
 
 
+def _in_place_of(plain: Measurement, other: type[Measurement]) -> Measurement:
+    return other(**{each.name: getattr(plain, each.name) for each in fields(plain)})
+
+
 class _Unpaced(Measurement):
     def terms(self, slot: int, multipliers: tuple[int, ...], sizes: tuple[int, ...]) -> Terms:
         return replace(super().terms(slot, multipliers, sizes), pace=None)
@@ -42,7 +46,7 @@ class _Unpaced(Measurement):
 class _WithoutPace(BudgetByRows):
     @cached_property
     def measurement(self) -> Measurement:
-        return _Unpaced(self.counted, self.guarantee.adjacency, self.strategy, self.slot_rho)
+        return _in_place_of(super().measurement, _Unpaced)
 
 
 class _SoFar(Needs):
@@ -61,7 +65,7 @@ class _Unforeseen(Measurement):
 class _WithoutForecasts(BudgetByRows):
     @cached_property
     def measurement(self) -> Measurement:
-        return _Unforeseen(self.counted, self.guarantee.adjacency, self.strategy, self.slot_rho)
+        return _in_place_of(super().measurement, _Unforeseen)
 
 
 _IDEAS: dict[str, type[BudgetByRows]] = {

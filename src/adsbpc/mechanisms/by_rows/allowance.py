@@ -81,12 +81,14 @@ class Crowd:
 @dataclass(frozen=True)
 class Sums:
     """A view as allowances see it: how many columns, their share of what a conversion costs, and
-    the variance of an estimate beside that of a row of their own."""
+    the variance of an estimate beside that of a row of their own. `has_all` says that it is the
+    total of further views, of which what was cut is counted finely."""
 
     columns: int
     stride: int
     share: float
     variance: float
+    has_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ class Chooser:
     """Chooses allowances. `noise` is the weighted sum of variances of answers for one column under
     an allowance of one conversion; `spans` is sum_j weight_j^2 (share of the slots that query j
     covers)^2; `met_again` what two conversions cost that meet; `kept_share` the part of budgets
-    that is for cells; `heavy_user` is the public guess of conversions."""
+    that is for cells; `heavy_user` is the public guess of conversions. What was cut of one
+    conversion is counted so many `times_cut`."""
 
     cells: int
     views: tuple[Sums, ...]
@@ -146,6 +149,7 @@ class Chooser:
     cuts: tuple[Column, ...]
     kept_share: float
     heavy_user: int
+    times_cut: int = 1
 
     def least(self, standing: Standing) -> float:
         """The allowance whatever is seen."""
@@ -182,7 +186,7 @@ class Chooser:
         ):
             left = cut
             for place, column in enumerate(self.cuts):
-                ratio = column.ratio * standing.mean_coarseness
+                ratio = column.ratio * standing.mean_coarseness / self.times_cut
                 most = conversions_of(np.array([allowance * ratio]), self.met_again)
                 counted = np.minimum(left, most[:, None])
                 found[place] += weight * float((counted @ people)[0])
@@ -220,7 +224,7 @@ class Chooser:
             wrong += weight * lost
             counted += weight * found
         felt = self._felt(standing)
-        rough = sum(view.share / (view.columns * view.variance) for view in self.views)
+        rough = sum(self._part(view) / view.columns for view in self._guessed)
         bias = self.spans * (felt * _FEAR * wrong**2 + rough * counted)
         return np.asarray(bias + self.noise * allowances**2)
 
@@ -232,7 +236,7 @@ class Chooser:
         counted: Reals = np.zeros(len(cut))
         crowding = self._concentration(standing, 0.5)
         for column in self.cuts:
-            ratio = column.ratio * standing.mean_coarseness
+            ratio = column.ratio * standing.mean_coarseness / self.times_cut
             most = conversions_of(allowances * ratio, self.met_again)
             found = np.minimum(cut, most[:, None])
             cut = cut - found
@@ -242,11 +246,22 @@ class Chooser:
             counted += found @ people
         return wrong + cut @ people, counted
 
+    @property
+    def _guessed(self) -> list[Sums]:
+        """Views of which it is a guess what part of what was cut is in which column. Everything
+        together has all of it, and its count: histograms overstate what people who convert often
+        have there, by far more than that count is off."""
+        return [view for view in self.views if not view.has_all]
+
+    def _part(self, view: Sums) -> float:
+        """How much errors of a view matter, beside their noise."""
+        return view.share / sum(each.share for each in self._guessed) / view.variance
+
     def _felt(self, standing: Standing) -> float:
         """How much one conversion that is missing moves estimates beside their noise, squared."""
         return sum(
-            view.share * self._in_view(view, standing, 0.5) / (view.columns * view.variance)
-            for view in self.views
+            self._part(view) * self._in_view(view, standing, 0.5) / view.columns
+            for view in self._guessed
         )
 
     def _concentration(self, standing: Standing, power: float) -> float:

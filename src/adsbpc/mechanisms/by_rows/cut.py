@@ -8,6 +8,7 @@ from math import sqrt
 
 import numpy as np
 
+from adsbpc.model.layout import Layout
 from adsbpc.workloads.queries import Reals
 
 # The first column counts what cells cut, the second, far more coarsely, what the first cannot.
@@ -16,6 +17,10 @@ _SECOND_FROM = 5
 _SECOND_RATIO = 24.0
 # After one slot a person is expected to need so many times what the slot had, whatever is to come.
 _FIRST_SLOTS_NEED = 9
+# Everything together has all that was cut, and the whole noise of its count: where it has a column,
+# what was cut is counted the more finely, the more that weighs, by its root as errors want it, up
+# to a part. The ratio is for each view in which somebody is cut.
+_LARGEST_FINE_SHARE, _FINE_RATIO = 0.2, 1.5
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,24 @@ class Column:
     ratio: float
 
 
-def columns_for(cells: int) -> tuple[Column, ...]:
+def has_total(layout: Layout) -> bool:
+    """Whether everything together has a column beside those of further views."""
+    return not layout.once and layout.weights[0] > 0
+
+
+def times_counted(layout: Layout) -> int:
+    """How often what was cut of one conversion is counted as cut: once in every view that has cells
+    of its own."""
+    return len(layout.stood_for) if layout.apart else 1
+
+
+def columns_for(layout: Layout, is_fine: bool) -> tuple[Column, ...]:
+    cells = len(layout)
     first = Column(_FIRST_SHARE, min(max(sqrt(cells / 100), 1.0), 3.0))
+    if is_fine:
+        total = layout.weights[0] / sqrt(sum(view.weight**2 for view in layout.stood_for))
+        share = min(_LARGEST_FINE_SHARE, round(total, 2))
+        first = Column(share, _FINE_RATIO * times_counted(layout))
     if cells < _SECOND_FROM:
         return (first,)
     share = min(_SECOND_SHARE, _SECOND_PER_ROOT / sqrt(cells))

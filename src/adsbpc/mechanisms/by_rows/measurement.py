@@ -14,7 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from adsbpc.mechanisms.by_rows.cut import columns_for
+from adsbpc.mechanisms.by_rows.cut import Column, columns_for, times_counted
 from adsbpc.mechanisms.by_rows.needs import Needs
 from adsbpc.mechanisms.by_rows.sizes import ONE_SIZE, multipliers_of, unit_parts
 from adsbpc.model.grid import UNITS_PER_CONVERSION
@@ -35,13 +35,15 @@ _SPREAD_OUT = 0.6
 
 @dataclass(frozen=True)
 class Measurement:
-    """The strategy, and what every slot adds to what people may have spent."""
+    """The strategy, and what every slot adds to what people may have spent. `has_fine_cut` says
+    that what was cut is counted finely, for everything together."""
 
     layout: Layout
     """The cells that are measured."""
     adjacency: Adjacency
     strategy: Strategy
     slot_rho: tuple[Fraction, ...]
+    has_fine_cut: bool
 
     @cached_property
     def scale(self) -> float:
@@ -55,9 +57,14 @@ class Measurement:
         return tuple(each / reached[-1] for each in reached)
 
     @cached_property
+    def cuts(self) -> tuple[Column, ...]:
+        """The columns that count what was cut."""
+        return columns_for(self.layout, self.has_fine_cut)
+
+    @cached_property
     def shares(self) -> tuple[Fraction, ...]:
         """Parts of every budget: for cells, and for the columns that count what was cut."""
-        cuts = [Fraction(str(column.share)) for column in columns_for(len(self.layout))]
+        cuts = [Fraction(str(column.share)) for column in self.cuts]
         return 1 - sum(cuts, Fraction(0)), *cuts
 
     @property
@@ -69,8 +76,7 @@ class Measurement:
 
     @property
     def times_cut(self) -> int:
-        """How often what was cut of one conversion is counted as cut: once in every view."""
-        return len(self.layout.stood_for) if self.layout.apart else 1
+        return times_counted(self.layout)
 
     def multiplier_of(self, allowance: float) -> int:
         """The largest multiplier under which a norm of the allowance fits, if there is one."""
@@ -84,7 +90,7 @@ class Measurement:
         """Of cells alike, and of the columns of what was cut, which stand in no views and follow
         how coarsely cells are measured."""
         found = [self.multiplier_of(allowance)]
-        for share, column in zip(self.shares[1:], columns_for(len(self.layout)), strict=True):
+        for share, column in zip(self.shares[1:], self.cuts, strict=True):
             norm = allowance * column.ratio * mean_coarseness * ONE_CONVERSION
             found.append(_fitting(sqrt(LIMIT * share) / norm))
         return tuple(found)

@@ -79,8 +79,9 @@ class BudgetByRows:
     """A planned run. `slot_rho` is what each slot adds to what users may have spent; `looks` is the
     budget of each histogram of needs, by slot. Without a `chooser` the allowance is the public
     constant `allowance`; with one, `allowance` is where it starts, if it is known. `cuts_nobody`
-    says that the allowance is known to hold whatever anybody can do, `names_looks` that the plan
-    which is stored has the looks.
+    says that the allowance is known to hold whatever anybody can do, `has_fine_cut` that what was
+    cut is counted finely, for everything together, `names_looks` that the plan which is stored has
+    the looks.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     accounts that admit and renew as `privacy.filter` does.
@@ -96,6 +97,7 @@ class BudgetByRows:
     workloads: tuple[Workload, ...]
     unit_value: float
     cuts_nobody: bool = False
+    has_fine_cut: bool = False
     names_looks: bool = False
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
     adopts_from_rows: ClassVar[bool] = True
@@ -106,7 +108,13 @@ class BudgetByRows:
 
     @cached_property
     def measurement(self) -> Measurement:
-        return Measurement(self.counted, self.guarantee.adjacency, self.strategy, self.slot_rho)
+        return Measurement(
+            self.counted,
+            self.guarantee.adjacency,
+            self.strategy,
+            self.slot_rho,
+            self.has_fine_cut,
+        )
 
     @cached_property
     def counted(self) -> Layout:
@@ -154,8 +162,14 @@ class BudgetByRows:
         start = self.allowance if self.chooser is not None else None
         slot_pico_rho = tuple(int(rho * PICO_RHO) for rho in self.slot_rho)
         named = self.looks if self.names_looks else {}
-        looks = tuple((slot, int(rho * PICO_RHO)) for slot, rho in named.items())
-        return StoredPlan(slot_pico_rho, self.strategy.rows, start, by_rows=True, looks=looks)
+        return StoredPlan(
+            slot_pico_rho,
+            self.strategy.rows,
+            start,
+            by_rows=True,
+            has_fine_cut=self.has_fine_cut,
+            looks=tuple((slot, int(rho * PICO_RHO)) for slot, rho in named.items()),
+        )
 
     @property
     def shape(self) -> str:

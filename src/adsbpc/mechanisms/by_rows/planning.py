@@ -11,7 +11,7 @@ import numpy as np
 
 from adsbpc.errors import PrivacyError, WorkloadError
 from adsbpc.mechanisms.by_rows.allowance import HEAVY_USER, Chooser, Look, Standing, Sums, in_bins
-from adsbpc.mechanisms.by_rows.cut import columns_for
+from adsbpc.mechanisms.by_rows.cut import has_total
 from adsbpc.mechanisms.by_rows.mechanism import BudgetByRows
 from adsbpc.mechanisms.by_rows.needs import meets_again
 from adsbpc.mechanisms.by_rows.sizes import coarseness
@@ -110,6 +110,8 @@ def plan_by_rows(
         looks = {slot: Fraction(part, PICO_RHO) for slot, part in stored.looks}
     else:
         looks = _looks_by_rule(for_looks, slots)
+    # A fixed allowance is known to suit people: little is cut, and room to count that is wasted.
+    has_fine_cut = section.allowance is None and has_total(question.layout)
     mechanism = BudgetByRows(
         question.guarantee,
         question.layout,
@@ -120,6 +122,7 @@ def plan_by_rows(
         section.allowance,
         question.workloads,
         question.unit_value,
+        has_fine_cut=has_fine_cut if stored is None else stored.has_fine_cut,
     )
     if section.allowance is not None:
         return mechanism
@@ -206,8 +209,7 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
     workload, slots = question.workloads[0], mechanism.slots
     weights = query_weights(workload, question.objective, mechanism.strategy)
     queries = workload.answers(np.eye(slots))
-    layout, cells = mechanism.layout, len(mechanism.layout)
-    cuts = columns_for(len(mechanism.counted))
+    layout, cells, cuts = mechanism.layout, len(mechanism.layout), mechanism.measurement.cuts
     kept_share = 1 - sum(column.share for column in cuts)
     # Of a row, for entries of ONE and an allowance of one conversion.
     noise = mechanism.measurement.scale / sqrt(LIMIT * kept_share)
@@ -219,6 +221,7 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
                 view.stride,
                 view.weight**2 / layout.unit,
                 layout.unit * mechanism.margins.view_variance(view.depth),
+                has_all=view.depth == 0 and mechanism.has_fine_cut,
             )
             for view in layout.views
         ),
@@ -229,6 +232,8 @@ def _chooser(mechanism: BudgetByRows, question: Question, heavy_user: int | None
         cuts,
         kept_share,
         usual_sums(layout) if layout.once else HEAVY_USER if heavy_user is None else heavy_user,
+        # Campaigns that began before go on choosing as they did.
+        mechanism.measurement.times_cut if mechanism.has_fine_cut else 1,
     )
 
 
