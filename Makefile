@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench wheel lock clean
+.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench bench-spark wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -20,6 +20,7 @@ help:
 	@echo "make mutants plant mistakes that would break the promise; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
+	@echo "make bench-spark  days on a Spark cluster of two workers, against DuckDB (needs Java 17)"
 	@echo "make docs    build the documentation site into site/, without the network"
 	@echo "make concepts  pictures of docs/concepts"
 	@echo "make picture take the picture of the report for the README (needs Chromium)"
@@ -137,6 +138,9 @@ format: setup
 
 bench: setup
 	@$(BIN)/python -m bench
+
+bench-spark: setup
+	@$(BIN)/python -m bench.on_spark
 
 wheel: setup
 	$(BIN)/python -m hatchling build --target wheel --directory dist

@@ -5,7 +5,6 @@ Each case runs in a process of its own, so that its peak memory is its own too.
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
 from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 from bench.long_year import HOURS, hour_of_a_year, plan_of_hours
-from bench.measured import Measured, seconds_of
+from bench.measured import Measured, peak_mib, seconds_of
 from bench.released import BY_COUNTRY, release_every_slot, released_spec
 
 # Slots that are released from events.
@@ -42,10 +41,10 @@ def _scan_seconds(engine: Engine, relations: Sequence[object]) -> float:
 
 
 def _measured(floor: float, seconds: float) -> Measured:
-    return Measured.of(floor, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    return Measured.of(floor, seconds, peak_mib())
 
 
-def _events_content(
+def events_content(
     data: Path, model: str, more: dict[str, Any] | None = None, events: str = "events"
 ) -> dict[str, Any]:
     """What a campaign file over the made-up events says."""
@@ -71,7 +70,7 @@ def _events_content(
 
 
 def _events_spec(data: Path, model: str, more: dict[str, Any] | None = None) -> CampaignSpec:
-    return CampaignSpec.model_validate(_events_content(data, model, more))
+    return CampaignSpec.model_validate(events_content(data, model, more))
 
 
 def _open(memory: str) -> Engine:
@@ -189,7 +188,7 @@ def release_of_a_thousand_cells(data: Path) -> Measured:
 
 def _release_seconds(data: Path, measures: dict[str, Any]) -> float:
     with TemporaryDirectory(dir=data) as directory:
-        content = _events_content(data, "last_touch") | measures
+        content = events_content(data, "last_touch") | measures
         campaign = Campaign(CampaignSpec.model_validate({**content, "directory": Path(directory)}))
         # The first slot plans the campaign and shows its events, whatever it counts.
         campaign.release(1)
@@ -211,7 +210,7 @@ def two_hundred_campaigns(data: Path) -> Measured:
 
 
 def _of_the_market(data: Path, directory: Path, number: int) -> Campaign:
-    content = _events_content(data, "last_touch", events="market")
+    content = events_content(data, "last_touch", events="market")
     named = {"name": f"bench-{number}", "scope": f"of-{number}", "advertiser": f"Ad-{number}"}
     content["campaign"] |= named
     content["engine"] = {"options": {"threads": 2, "memory_limit": "4GiB"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,3 +24,8 @@ def seconds_of(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
+
+
+def peak_mib() -> int:
+    """The largest that this process has been."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

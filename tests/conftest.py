@@ -36,14 +36,21 @@ settings.load_profile("adsbpc")
 # A shell starts what runs in the background deaf to Ctrl-C, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# One thread and one partition, and a JVM that compiles quickly instead of well: its code is
-# run a few times only.
+# One thread and one partition, and a JVM that compiles quickly instead of well: its code is run a
+# few times only. Our data are tiny, for which Spark makes no code; in the long run it does.
 SPARK_OPTIONS: dict[str, str | int | bool] = {
     "spark.master": "local[1]",
     "spark.sql.shuffle.partitions": 1,
     "spark.sql.adaptive.enabled": False,
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    ),
+    **(
+        {"spark.sql.codegen.wholeStage": True, "spark.sql.codegen.factoryMode": "FALLBACK"}
+        if EVERYTHING
+        else {}
+    ),
 }
 
 _JAVA = find_java()

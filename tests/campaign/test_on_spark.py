@@ -14,7 +14,7 @@ from adsbpc.model import load_spec
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
 
-MOST_JOBS = {"adsbpc": 40, "personal-budget": 65}
+MOST_JOBS = {"adsbpc": 14, "personal-budget": 30}
 
 
 @pytest.mark.spark
@@ -61,8 +61,10 @@ def test_a_release_takes_few_jobs(mechanism: str, tmp_path: Path) -> None:
     campaign = Campaign.load(file)
     campaign.release(1)
     jvm_context = SparkContext.getOrCreate()._jsc.sc()
+    jobs = []
     for slot in (2, 3):
         before = jvm_context.dagScheduler().numTotalJobs()
         campaign.release(slot)
-        jobs = jvm_context.dagScheduler().numTotalJobs() - before
-        assert 0 < jobs <= MOST_JOBS[mechanism]
+        jobs.append(jvm_context.dagScheduler().numTotalJobs() - before)
+    assert min(jobs) > 0
+    assert max(jobs) <= MOST_JOBS[mechanism], jobs

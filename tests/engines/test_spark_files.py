@@ -8,22 +8,32 @@ from pathlib import Path
 import pytest
 
 from adsbpc.engines import spark_files
-from adsbpc.engines.spark_files import DataSizes, Footers
+from adsbpc.engines.spark_files import DataSizes, ReadOnce
 
 ADAPTIVE, PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
+CODE = "spark.sql.codegen.factoryMode"
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of 100 bytes, of which more than 150 are large."""
-    monkeypatch.setattr(spark_files, "_SMALL_BYTES", 150)
+    """Of 100 bytes, of which more than 150 are small, and more than 350 large."""
+    monkeypatch.setattr(spark_files, "_TINY_BYTES", 150)
+    monkeypatch.setattr(spark_files, "_SMALL_BYTES", 350)
     (tmp_path / "rows").write_bytes(b"x" * 100)
     return str(tmp_path / "rows")
 
 
-def test_small_data_are_planned_at_once_and_in_few_partitions(file: str) -> None:
+def of_size(sizes: DataSizes, file: str, size: int) -> dict[str, str]:
+    Path(f"{file}-{size}").write_bytes(b"x" * size)
+    sizes.add([f"{file}-{size}"])
+    return sizes.changed_settings()
+
+
+def test_tiny_data_are_planned_at_once_and_in_one_partition(file: str) -> None:
     sizes = DataSizes(2, [])
-    assert sizes.changed_settings() == {ADAPTIVE: "false", PARTITIONS: "2"}
+    changed = sizes.changed_settings()
+    assert sizes.are_tiny
+    assert (changed[ADAPTIVE], changed[PARTITIONS], changed[CODE]) == ("false", "1", "NO_CODEGEN")
     # The same file again is not more data.
     for _ in range(3):
         sizes.add([file])
@@ -34,10 +44,11 @@ def test_data_that_grow_are_planned_as_spark_does(file: str) -> None:
     sizes = DataSizes(2, [])
     sizes.changed_settings()
     sizes.add([file])
-    other = Path(f"{file}-more")
-    other.write_bytes(b"x" * 100)
-    sizes.add([str(other)])
-    assert sizes.changed_settings() == {ADAPTIVE: "true", PARTITIONS: "200"}
+    changed = of_size(sizes, file, 200)
+    assert (changed[PARTITIONS], changed[CODE]) == ("2", "FALLBACK")
+    assert ADAPTIVE not in changed
+    assert not sizes.are_tiny
+    assert of_size(sizes, file, 300) == {ADAPTIVE: "true", PARTITIONS: "200"}
     assert sizes.changed_settings() == {}
 
 
@@ -46,32 +57,35 @@ def test_what_has_no_known_size_is_large(source: str) -> None:
     sizes = DataSizes(2, [])
     sizes.changed_settings()
     sizes.add([source])
-    assert sizes.changed_settings() == {ADAPTIVE: "true", PARTITIONS: "200"}
+    changed = sizes.changed_settings()
+    assert (changed[ADAPTIVE], changed[PARTITIONS], changed[CODE]) == ("true", "200", "FALLBACK")
+    assert not sizes.are_tiny
 
 
-def test_what_somebody_chose_stays(file: str) -> None:
-    assert DataSizes(None, []).changed_settings() == {}
+def test_what_somebody_chose_stays() -> None:
+    on_a_cluster = DataSizes(None, [])
+    assert on_a_cluster.changed_settings() == {}
+    assert not on_a_cluster.are_tiny
     sizes = DataSizes(2, [PARTITIONS, "spark.master"])
-    assert sizes.changed_settings() == {ADAPTIVE: "false"}
+    assert PARTITIONS not in sizes.changed_settings()
     sizes.add(["s3://bucket/rows.parquet"])
-    assert sizes.changed_settings() == {ADAPTIVE: "true"}
+    assert sizes.changed_settings()[ADAPTIVE] == "true"
 
 
-def test_milliseconds_are_read_again_when_a_file_was_written_again(file: str) -> None:
-    footers, read = Footers(), []
+def test_a_file_is_read_again_when_it_was_written_again(file: str) -> None:
+    found: ReadOnce[int] = ReadOnce()
+    read: list[int] = []
 
-    def found() -> frozenset[str]:
+    def once_more() -> int:
         read.append(1)
-        return frozenset({"timestamp"})
+        return len(read)
 
-    for _ in range(3):
-        assert footers.milliseconds(file, found) == {"timestamp"}
-    assert len(read) == 1
+    assert [found.of(file, once_more) for _ in range(3)] == [1, 1, 1]
+    # What is read with other folders is something else.
+    assert found.of(file, once_more, "base") == 2
     replaced = Path(f"{file}.new")
     replaced.write_bytes(b"y" * 100)
     os.replace(replaced, file)
-    footers.milliseconds(file, found)
-    assert len(read) == 2
-    for _ in range(2):
-        footers.milliseconds("s3://bucket/rows.parquet", found)
-    assert len(read) == 4
+    assert found.of(file, once_more) == 3
+    # Of what this machine does not see nothing is kept.
+    assert [found.of("s3://bucket/rows.parquet", once_more) for _ in range(2)] == [4, 5]

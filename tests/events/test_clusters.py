@@ -4,11 +4,7 @@ connector is missing, the message says which."""
 from __future__ import annotations
 
 import json
-import os
-import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +15,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bench.spark_cluster import started_cluster
 
 from tests.campaign.files import edit, write_campaign
 from tests.cli.program import in_a_process
@@ -47,35 +44,8 @@ def driver() -> str:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a master that has a worker."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with ExitStack() as stack:
-        master = _started(stack, folder, "Master", r"Starting Spark master at (spark://\S+)")
-        _started(stack, folder, "Worker", r"Successfully registered with master", master)
+    with started_cluster(tmp_path_factory.mktemp("cluster")) as master:
         yield master
-
-
-def _started(stack: ExitStack, folder: Path, role: str, sign: str, *given: str) -> str:
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    process = subprocess.Popen(
-        [home / "bin/spark-class", f"org.apache.spark.deploy.{role.lower()}.{role}",
-         "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
-         *(["--cores", "1", "--memory", "1g", "--work-dir", str(folder)] if given else []), *given],
-        env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        found = re.search(sign, line)
-        if found:
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return found[found.lastindex or 0]
-    raise AssertionError("".join(said))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What every engine offers, and the words that the portable SQL may use besides standard SQL.
 
-Texts run verbatim on every engine. They stay within a common subset and these functions, which
-each engine defines when it opens:
+Texts are the same for every engine. They stay within a common subset and these functions, which
+each engine defines when it opens, or writes out where a text uses them:
 
     whole_div(a, b)        integer division of non-negative BIGINTs, rounded down
     wide(x)                a 128-bit integer

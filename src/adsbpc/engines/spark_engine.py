@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
-from adsbpc.engines.spark_files import DataSizes, Footers
+from adsbpc.engines.spark_files import DataSizes, ReadOnce
+from adsbpc.engines.spark_functions import in_words_of_spark
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
-from adsbpc.engines.spark_parquet import backticked, from_milliseconds, milliseconds_in, widest
+from adsbpc.engines.spark_parquet import Footer, backticked, footer_of, from_milliseconds, widest
 from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
 from adsbpc.storage import Place
 
@@ -31,27 +32,6 @@ if TYPE_CHECKING:
 
 # What Spark calls a line of text.
 _LINE = "value"
-
-_VOCABULARY = (
-    "CREATE TEMPORARY FUNCTION whole_div(a BIGINT, b BIGINT) RETURNS BIGINT RETURN a div b",
-    "CREATE TEMPORARY FUNCTION wide(x DECIMAL(38, 0)) RETURNS DECIMAL(38, 0) RETURN x",
-    "CREATE TEMPORARY FUNCTION high(x DECIMAL(38, 0)) RETURNS BIGINT RETURN x div 9007199254740992",
-    "CREATE TEMPORARY FUNCTION low(x DECIMAL(38, 0)) RETURNS BIGINT"
-    " RETURN CAST(x % 9007199254740992 AS BIGINT)",
-    "CREATE TEMPORARY FUNCTION wide_of(h BIGINT, l BIGINT) RETURNS DECIMAL(38, 0)"
-    " RETURN CAST(h AS DECIMAL(38, 0)) * CAST(9007199254740992 AS DECIMAL(38, 0))"
-    " + CAST(l AS DECIMAL(38, 0))",
-    "CREATE TEMPORARY FUNCTION micros(t TIMESTAMP) RETURNS BIGINT RETURN unix_micros(t)",
-    "CREATE TEMPORARY FUNCTION timestamp_of(m BIGINT) RETURNS TIMESTAMP RETURN timestamp_micros(m)",
-    "CREATE TEMPORARY FUNCTION moment_text(m BIGINT) RETURNS STRING"
-    " RETURN date_format(timestamp_micros(m), 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
-    "CREATE TEMPORARY FUNCTION is_text(s STRING) RETURNS BOOLEAN RETURN is_valid_utf8(s)",
-    "CREATE TEMPORARY FUNCTION fingerprint(s STRING, t STRING) RETURNS BIGINT"
-    " RETURN xxhash64(s, t)",
-    "CREATE TEMPORARY FUNCTION sha256_digits(s STRING) RETURNS STRING RETURN sha2(s, 256)",
-    "CREATE TEMPORARY FUNCTION sha256_number(s STRING) RETURNS BIGINT"
-    " RETURN CAST(conv(substr(sha2(s, 256), 1, 13), 16, 10) AS BIGINT)",
-)
 
 # What the portable texts rely on; set on a session of our own, so that nobody else's changes.
 _SESSION = {
@@ -68,6 +48,8 @@ _DEFAULTS: dict[str, str | int | bool] = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": False,
     "spark.ui.showConsoleProgress": False,
+    # A slot makes code for more steps than Spark keeps by itself.
+    "spark.sql.codegen.cache.maxEntries": 1_000,
 }
 
 _KINDS = {
@@ -156,9 +138,8 @@ class SparkEngine(Engine):
             {*settings, *(key for key, _ in context.getConf().getAll())},
         )
         self._plan_for_size()
-        self._footers = Footers()
-        for statement in _VOCABULARY:
-            self._session.sql(statement)
+        self._footers: ReadOnce[Footer] = ReadOnce()
+        self._schemas: ReadOnce[StructType] = ReadOnce()
         self._kept: dict[Relation, DataFrame] = {}
 
     def _plan_for_size(self) -> None:
@@ -168,7 +149,7 @@ class SparkEngine(Engine):
     def _query(self, what: str, sql: str) -> DataFrame:
 
         try:
-            return self._session.sql(sql)
+            return self._session.sql(in_words_of_spark(sql))
         except _errors() as error:
             raise EngineError(self.name, what, _cause(error), sql) from error
 
@@ -205,7 +186,7 @@ class SparkEngine(Engine):
 
     def _given(self, what: str, rows: pa.Table) -> Relation:
         # From Arrow they are part of the plan: no worker in Python reads them.
-        return self._name(what, self._session.createDataFrame(rows))
+        return self._name(what, self._session.createDataFrame(rows).coalesce(1))
 
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
 
@@ -256,8 +237,14 @@ class SparkEngine(Engine):
         return self._reader(base).parquet(_address(file))
 
     def _parquet_schema(self, file: str, base: str | None) -> StructType:
-        """Spark starts a job to read it, also of a file that it has read before."""
-        return self._footers.schema(file, base, lambda: self._parquet(file, base).schema)
+        if base is None and _is_one(file):
+            return self._footer(file).schema
+        # Spark starts a job to read it, also of a file that it has read before.
+        return self._schemas.of(file, lambda: self._parquet(file, base).schema, base)
+
+    def _footer(self, file: str) -> Footer:
+        read = partial(footer_of, self._session, _address(file), encoded=False)
+        return self._footers.of(file, read)
 
     def _lines(self, file: str, base: str | None) -> DataFrame:
         """Lines, cut at line feeds and nowhere else, beside what folders say."""
@@ -310,6 +297,8 @@ class SparkEngine(Engine):
             else:
                 parts = self._parquet_parts(files, base, columns)
             frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
+            if self._sizes.are_tiny:
+                frame = frame.coalesce(1)
             if isinstance(file_format, CsvDialect):
                 # Read once, and a step of its own: within later ones Spark would write every
                 # field's expression again wherever it is used, until nothing compiles.
@@ -362,11 +351,10 @@ class SparkEngine(Engine):
 
     def _milliseconds(self, file: str, columns: Sequence[str]) -> frozenset[str]:
         if "://" not in file:
-            read = partial(milliseconds_in, self._session, _address(file), encoded=False)
-            return self._footers.milliseconds(file, read) & set(columns)
+            return self._footer(file).milliseconds & set(columns)
         # A location elsewhere may be a folder or a pattern, which Spark itself lists.
         found = {
-            milliseconds_in(self._session, each, encoded=True) & set(columns)
+            footer_of(self._session, each, encoded=True).milliseconds & set(columns)
             for each in self._parquet(file, None).inputFiles()
         }
         if len(found) > 1:
@@ -447,6 +435,11 @@ def _cause(error: Exception) -> str:
             messages.append(first_line)
         cause = cause.getCause()
     return "; caused by: ".join(messages)
+
+
+def _is_one(location: str) -> bool:
+    """Whether it is a file of this machine, and no folder or pattern."""
+    return "://" not in location and Path(location).is_file()
 
 
 def _address(location: str) -> str:

@@ -1,4 +1,4 @@
-"""What an engine on Spark remembers of files that it reads: how large they are, and their schemas.
+"""What an engine on Spark remembers of files that it reads: how large they are, and what was read.
 
 Spark plans for clusters. On one machine, with data that fit into its memory many times, nearly all
 of a query's time goes into stages that it plans one by one and into partitions that are empty.
@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+Found = TypeVar("Found")
 
-_ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
-# Spark's own, for data of any size.
-_LARGE = {_ADAPTIVE: "true", _PARTITIONS: "200"}
-_SMALL_BYTES = 64 * 2**20
+_SMALL_BYTES, _TINY_BYTES = 64 * 2**20, 8 * 2**20
+# What is set for data of any size, which is Spark's own, for small and for tiny data. Tiny data
+# are in one partition, so that a step is one task without a shuffle, and no code is made for them,
+# which would take longer to compile than to run.
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": ("true", "false", "false"),
+    "spark.sql.shuffle.partitions": ("200", "{cores}", "1"),
+    "spark.sql.autoBroadcastJoinThreshold": ("10485760", "10485760", "-1"),
+    "spark.sql.codegen.wholeStage": ("true", "true", "false"),
+    "spark.sql.codegen.factoryMode": ("FALLBACK", "FALLBACK", "NO_CODEGEN"),
+}
 
 
 class DataSizes:
@@ -25,9 +31,9 @@ class DataSizes:
     plans as ever; so does it with every setting that somebody has `chosen`."""
 
     def __init__(self, cores: int | None, chosen: Iterable[str]) -> None:
-        self._small = {} if cores is None else {_ADAPTIVE: "false", _PARTITIONS: str(cores)}
-        for key in chosen:
-            self._small.pop(key, None)
+        self._cores = cores
+        kept = {*(_SETTINGS if cores is None else chosen)}
+        self._ours = {key: each for key, each in _SETTINGS.items() if key not in kept}
         self._bytes: dict[str, int] = {}
         self._set: dict[str, str] = {}
 
@@ -37,38 +43,33 @@ class DataSizes:
             file = Path(source)
             self._bytes[source] = file.stat().st_size if file.is_file() else _SMALL_BYTES + 1
 
+    @property
+    def are_tiny(self) -> bool:
+        return self._cores is not None and sum(self._bytes.values()) <= _TINY_BYTES
+
     def changed_settings(self) -> dict[str, str]:
         """What is to be set otherwise than it was."""
-        is_small = sum(self._bytes.values()) <= _SMALL_BYTES
-        wanted = {key: few if is_small else _LARGE[key] for key, few in self._small.items()}
+        size = 2 if self.are_tiny else sum(self._bytes.values()) <= _SMALL_BYTES
+        wanted = {k: each[size].format(cores=self._cores) for k, each in self._ours.items()}
         changed = {key: value for key, value in wanted.items() if self._set.get(key) != value}
         self._set = wanted
         return changed
 
 
-class Footers:
-    """Schemas of Parquet files, and which of their columns are milliseconds, until a file changes.
-    Only of files that this machine sees."""
+class ReadOnce(Generic[Found]):
+    """What was read of files, until they change. Only of files that this machine sees."""
 
     def __init__(self) -> None:
-        self._schemas: dict[tuple[object, ...], StructType] = {}
-        self._milliseconds: dict[tuple[object, ...], frozenset[str]] = {}
+        self._found: dict[tuple[object, ...], Found] = {}
 
-    def schema(self, file: str, base: str | None, read: Callable[[], StructType]) -> StructType:
+    def of(self, file: str, read: Callable[[], Found], *more: object) -> Found:
+        """By file, and by whatever `more` decides what is read of it."""
         state = _state(file)
         if state is None:
             return read()
-        if (state, base) not in self._schemas:
-            self._schemas[state, base] = read()
-        return self._schemas[state, base]
-
-    def milliseconds(self, file: str, read: Callable[[], frozenset[str]]) -> frozenset[str]:
-        state = _state(file)
-        if state is None:
-            return read()
-        if state not in self._milliseconds:
-            self._milliseconds[state] = read()
-        return self._milliseconds[state]
+        if (state, *more) not in self._found:
+            self._found[state, *more] = read()
+        return self._found[state, *more]
 
 
 def _state(file: str) -> tuple[object, ...] | None:

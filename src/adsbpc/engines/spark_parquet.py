@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 
-def milliseconds_in(session: SparkSession, address: str, *, encoded: bool) -> frozenset[str]:
-    """Columns that the footer of a Parquet file says to be milliseconds. Addresses that Spark has
-    listed are encoded as in a URL."""
+@dataclass(frozen=True)
+class Footer:
+    """What the footer of a Parquet file says: columns as Spark reads them, and which of them are
+    milliseconds."""
+
+    schema: StructType
+    milliseconds: frozenset[str]
+
+
+def footer_of(session: SparkSession, address: str, *, encoded: bool) -> Footer:
+    """Read here, in Spark's own words: Spark would start a job for each file. Addresses that Spark
+    has listed are encoded as in a URL."""
+    from pyspark.sql.types import StructType
+
     context = session.sparkContext
     jvm: Any = context._jvm
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI.create(address) if encoded else address)
@@ -19,14 +32,23 @@ def milliseconds_in(session: SparkSession, address: str, *, encoded: bool) -> fr
     source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
     reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
     try:
-        fields = reader.getFooter().getFileMetaData().getSchema().getFields()
-        return frozenset(
-            str(field.getName())
-            for field in fields
-            if "TIMESTAMP(MILLIS" in str(field.getLogicalTypeAnnotation())
-        )
+        footer = reader.getFooter()
     finally:
         reader.close()
+    parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
+    schema = parquet.ParquetFileFormat.readSchemaFromFooter(
+        jvm.org.apache.parquet.hadoop.Footer(path, footer),
+        parquet.ParquetToSparkSchemaConverter(session._jsparkSession.sessionState().conf()),
+    )
+    declared = footer.getFileMetaData().getSchema()
+    # Hardly any file has some, and each column is asked across processes.
+    fields = declared.getFields() if "MILLIS" in str(declared.toString()) else ()
+    milliseconds = frozenset(
+        str(field.getName())
+        for field in fields
+        if "TIMESTAMP(MILLIS" in str(field.getLogicalTypeAnnotation())
+    )
+    return Footer(StructType.fromJson(json.loads(schema.json())), milliseconds)
 
 
 def from_milliseconds(name: str, zoned: bool) -> str:
