@@ -8,6 +8,9 @@ READY := .venv/.ready
 # Modules that are compiled once make every later command start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Several processes share the cores here: threads for small matrices would wait for one another.
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench bench-spark wheel lock clean
 
 help:
