@@ -178,6 +178,18 @@ def test_bias_and_noise_add_up() -> None:
 
 
 @pytest.mark.slow
+def test_a_total_of_its_own_on_criteo() -> None:
+    """As docs/measures.md has it: a quarter of the error of a sum of publishers or less, for at most
+    6% on publishers."""
+    alone, views = (
+        compute(Run("criteo", mechanism, trials=24, seed=11))
+        for mechanism in ("personal-budget", "personal-budget-views")
+    )
+    assert views["total_wrmse"] <= 0.25 * alone["total_wrmse"]
+    assert views["wrmse_closed_form"] <= 1.06 * alone["wrmse_closed_form"]
+
+
+@pytest.mark.slow
 def test_sums_of_all_views_are_as_close_as_the_closed_form_says() -> None:
     """50 publishers in 20 countries, everybody with one cell, squared weights near 0.05, 0.475 and
     0.475: publishers and cells are 1.42 times as far off as cells of a campaign that asks for these

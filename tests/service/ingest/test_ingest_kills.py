@@ -54,5 +54,5 @@ def test_kills_in_the_middle_of_ingest(
         assert stored == ROWS or (stored == 0 and key not in answered), key
         halves += stored == ROWS and key not in answered
     assert not found
-    # Some were stored and killed before the answer: these are stored whole. Few lives may have none.
+    # Some were stored and killed before the answer: these are stored whole. Few lives have none.
     assert halves or lives < 20
