@@ -179,8 +179,8 @@ def test_bias_and_noise_add_up() -> None:
 
 @pytest.mark.slow
 def test_a_total_of_its_own_on_criteo() -> None:
-    """As docs/measures.md has it: at most a quarter of the error of a sum of publishers, for at most
-    6% on publishers."""
+    """At most a quarter of the error of a sum of publishers, for at most 6% on publishers: as in
+    docs/measures.md."""
     alone, views = (
         compute(Run("criteo", mechanism, trials=24, seed=11))
         for mechanism in ("personal-budget", "personal-budget-views")
