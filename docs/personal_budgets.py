@@ -29,10 +29,10 @@ OURS = "personal-budget"
 MECHANISMS = ("adsbpc", "adsbpc-oracle", OURS)
 # People and trials; None is the paper's number of people.
 SETS: dict[str, tuple[int | None, int]] = {
-    "criteo": (None, 4),
+    "criteo": (None, 10),
     "zipf": (100_000, 10),
-    "normal": (100_000, 4),
-    "uniform": (100_000, 4),
+    "normal": (100_000, 10),
+    "uniform": (100_000, 10),
     "facebook": (None, 20),
 }
 STREAMS = ("daily", "daily-loyal", "late", "heavy", "surge")

