@@ -98,17 +98,23 @@ class World:
         return self.spec(directory)
 
     def reference(self, directory: Path) -> list[Credit]:
-        spec = self.spec(directory)
-        return reference_attribute(
-            self.impressions,
-            self.conversions,
-            spec.grid,
-            journeys_of(spec.attribution),
-            plain_model(spec.attribution.model, spec.attribution),
-            spec.attribution.max_conversions,
-            spec.events.settle,
-            spec.events.wait,
-        )
+        return plain_credits(self.spec(directory), self.impressions, self.conversions)
+
+
+def plain_credits(
+    spec: CampaignSpec, impressions: Sequence[Impression], conversions: Sequence[Conversion]
+) -> list[Credit]:
+    """In plain Python, as a campaign's file says."""
+    return reference_attribute(
+        impressions,
+        conversions,
+        spec.grid,
+        journeys_of(spec.attribution),
+        plain_model(spec.attribution.model, spec.attribution),
+        spec.attribution.max_conversions,
+        spec.events.settle,
+        spec.events.wait,
+    )
 
 
 def credits_on(engine: Engine, spec: CampaignSpec, slot: int | None = None) -> list[Credit]:

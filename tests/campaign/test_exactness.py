@@ -19,14 +19,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from adsbpc.attribution import journeys_of, plain_model
-from adsbpc.attribution.reference import (
-    Conversion,
-    Credit,
-    Impression,
-    attribute,
-    journey_before,
-)
+from adsbpc.attribution import journeys_of
+from adsbpc.attribution.reference import Conversion, Credit, Impression, journey_before
 from adsbpc.campaign.data_path import accounted
 from adsbpc.campaign.data_path import attribute as attribute_on
 from adsbpc.contributions import ArrayAccounts, Books, CellIndex
@@ -39,6 +33,7 @@ from tests.conftest import open_test_engine
 from tests.contributions.renewing import Choice, choices, costs_by_rows, run, step
 from tests.contributions.rows import arrays_of
 from tests.effort import examples
+from tests.worlds import plain_credits
 
 SLOTS, CAP = 4, 40.0
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -154,15 +149,8 @@ class World:
                 yield touch.user_id, slot, keys, UNIT
 
     def credits(self, spec: CampaignSpec) -> list[Credit]:
-        return attribute(
-            [each.touch for each in self.seen],
-            [each.conversion for each in self.bought],
-            spec.grid,
-            journeys_of(spec.attribution),
-            plain_model(spec.attribution.model, spec.attribution),
-            spec.attribution.max_conversions,
-            spec.events.settle,
-            spec.events.wait,
+        return plain_credits(
+            spec, [each.touch for each in self.seen], [each.conversion for each in self.bought]
         )
 
     def _credited(
