@@ -126,7 +126,9 @@ def _release(engine: Engine, last: Path, new: Path, hour: int) -> None:
     planned = strategy()
     with engine.scratch():
         _hash(last)
-        accounts = LongEngineAccounts(engine, rows, _LAYOUT, LongBooks(hour, last, new), planned)
+        accounts = LongEngineAccounts(
+            engine, rows, _LAYOUT, LongBooks(hour, last, None, new), planned
+        )
         kept = LIMIT * 19 // 20
         accounts.admit(Terms(planned.crossing(hour), 100, 12, kept, LIMIT - kept))
         _hash(new)

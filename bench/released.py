@@ -78,7 +78,7 @@ def release_every_slot(
             if slot in _LOOKS:
                 accounts.needs(mechanism.measurement.costs(slot), edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())
-            step = {**state.last_step(), "books": folder.seal(books.new)}
+            step = {**state.last_step(), "books": folder.seal(books)}
         measured = Measured(**dict(drawn), measure=measure.name, metric=measure.metric)
         ledger.commit(release_of(spec, slot, (measured,)), step, opening)
         opening = None

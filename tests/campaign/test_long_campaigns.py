@@ -156,6 +156,27 @@ def test_running_sums_out_of_use_are_removed(file: Path) -> None:
     assert has_sums == [False] * (RELEASED - 3) + [True] * 4
 
 
+def files_of(directory: Path, name: str) -> list[bool]:
+    return [(folder / name).exists() for folder in committed(directory)]
+
+
+def test_books_are_whole_now_and_then(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others hold what changed since, and whole ones that a newer one replaced are removed."""
+    monkeypatch.setattr("adsbpc.campaign.books._WHOLE_EVERY", 4)
+    for slot in range(RELEASED + 1, 17):
+        Campaign.load(file).release(slot)
+    whole = [step["books"]["whole"] for step in steps(file.parent)]
+    assert [slot for slot, each in enumerate(whole, start=1) if each] == [8, 12, 16]
+    has_sums = [(folder / "sums.parquet").exists() for folder in committed(file.parent)]
+    assert [slot for slot, has in enumerate(has_sums, start=1) if has] == [12, 13, 14, 15, 16]
+    Campaign.load(file).release(17)
+    assert found_in(file.parent) == {}
+    newest = committed(file.parent)
+    (newest[15] / "users.parquet").write_bytes(b"")
+    with pytest.raises(LedgerError, match=r"users\.parquet: is not what was written"):
+        Campaign.load(file).release(18)
+
+
 def test_a_report_shows_it(file: Path) -> None:
     report = Campaign.load(file).report()
     assert len(report.columns()["slot"]) > 0

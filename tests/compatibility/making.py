@@ -1,6 +1,6 @@
 """Makes small stores as the version at hand leaves them, for every later one to read and continue.
 
-    python -m tests.compatibility.making tests/compatibility/stores/2026-11-16
+    python -m tests.compatibility.making tests/compatibility/stores/2026-11-18
 
 Run once for a version that people may have run, and kept as it is from then on. `next.json` is what
 that version released as the third slot, with noise from a seed.
@@ -14,17 +14,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 from adsbpc.campaign import Campaign
 from adsbpc.privacy import SecureRandomness, SeededRandomness
 
 _FIT = ("[privacy]", "[attribution.fit]\nrho = 0.05\nslots = 2\n\n[privacy]")
-_STORES = {
+_PERSONAL = 'mechanism = "personal-budget"'
+_MEASURES = """
+[[measure]]
+name = "conversions"
+metric = "conversions"
+weights = [1, 8]
+share = 0.6
+
+[[measure]]
+name = "reach"
+metric = "reach"
+share = 0.4
+"""
+_STORES: dict[str, dict[str, Any]] = {
     "histogram": {},
     "svt": {"privacy": '[privacy.adsbpc]\nbounds = "svt"'},
-    "personal-budget": {"privacy": 'mechanism = "personal-budget"'},
-    "fitted": {"privacy": 'mechanism = "personal-budget"', "model": "shapley"},
+    "personal-budget": {"privacy": _PERSONAL},
+    "fitted": {"privacy": _PERSONAL, "model": "shapley"},
+    "measures": {"privacy": f"{_PERSONAL}\n{_MEASURES}"},
+    # Quick to plan; the default searches for a better strategy.
+    "long": {
+        "privacy": f'{_PERSONAL}\n[privacy.personal_budget]\nstrategy = "toeplitz"\nbeta = 0.4',
+        "slots": 1_100,
+        "slot": "1h",
+        "conversions_per_slot": 2,
+    },
 }
 RELEASED_SLOTS = 2
 
@@ -41,10 +63,10 @@ def seeded_noise(seed: int = 7) -> Iterator[None]:
         yield
 
 
-def _make(folder: Path, name: str, options: dict[str, str]) -> None:
+def _make(folder: Path, name: str, options: dict[str, Any]) -> None:
     from tests.campaign.files import write_campaign
 
-    file = write_campaign(folder, **options)  # type: ignore[arg-type]
+    file = write_campaign(folder, **options)
     if name == "fitted":
         file.write_text(file.read_text().replace(*_FIT))
     for slot in range(1, RELEASED_SLOTS + 1):

@@ -13,13 +13,25 @@ from adsbpc.campaign import Campaign
 from adsbpc.model import Release
 from tests.compatibility.making import RELEASED_SLOTS, seeded_noise
 
-STORES = sorted((Path(__file__).parent / "stores").glob("*/*"))
+EVERY = sorted((Path(__file__).parent / "stores").glob("*/*"))
+# Of hours, more than a test can release.
+LONG = [store for store in EVERY if store.name == "long"]
+STORES = [store for store in EVERY if store not in LONG]
 # What a release says of its ledger and of itself, not of the campaign.
 ABOUT_ITSELF = {"ledger", "format"}
 
 
-@pytest.fixture(params=STORES, ids=lambda store: f"{store.parent.name}-{store.name}")
+def named(store: Path) -> str:
+    return f"{store.parent.name}-{store.name}"
+
+
+@pytest.fixture(params=STORES, ids=named)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return shutil.copytree(request.param, tmp_path / "store")
+
+
+@pytest.fixture(params=LONG, ids=named)
+def long_store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return shutil.copytree(request.param, tmp_path / "store")
 
 
@@ -30,13 +42,26 @@ def content(text: str) -> dict[str, Any]:
 
 def test_there_are_stores_of_both_mechanisms() -> None:
     """Or the tests below test nothing."""
-    assert len(STORES) >= 8
-    texts = [(store / "next.json").read_text() for store in STORES]
+    assert len(STORES) >= 13
+    assert LONG
+    texts = [(store / "next.json").read_text() for store in EVERY]
     names = {Release.from_text(text).measures[0].mechanism for text in texts}
     assert names == {"adsbpc", "personal-budget"}
 
 
 def test_the_next_release_is_the_one_that_the_version_of_then_would_have_made(store: Path) -> None:
+    assert_goes_on(store)
+
+
+def test_so_is_that_of_a_long_campaign_which_goes_on_and_verifies(long_store: Path) -> None:
+    assert_goes_on(long_store)
+    campaign = Campaign.load(long_store / "spring.toml")
+    campaign.release(RELEASED_SLOTS + 2)
+    assert campaign.verify().problem is None
+    assert campaign.audit().held
+
+
+def assert_goes_on(store: Path) -> None:
     with seeded_noise():
         (released,) = Campaign.load(store / "spring.toml").release(RELEASED_SLOTS + 1)
     assert_alike(content(released.text), content((store / "next.json").read_text()))

@@ -33,6 +33,8 @@ from tests.contributions.renewing import rows_table
 from tests.contributions.rows import arrays_of
 
 SLOTS = 6
+# Slots with books of everybody; the others have what changed since.
+WHOLE = 2, 4
 PUBLISHERS = Layout.of_publishers(("P-1", "P-2", "other"))
 VIEWS = Layout(
     (Dimension("publisher", ("P-1", "other")), Dimension("device", ("tv", "other"))), (2, 1, 3)
@@ -87,17 +89,19 @@ def run(accounts: Any, chosen: Sequence[int]) -> list[list[int]]:
 def run_on_engine(
     engine: Engine, rows: Sequence[Row], chosen: Sequence[int], folder: Path, layout: Layout
 ) -> list[list[int]]:
-    """A new object a slot, as in releases: all that lasts is in the files of the slot before."""
-    asked, found, last = rows_table(engine, rows), [], None
+    """A new object a slot, as in releases: all that lasts is in the files of the last slot that was
+    whole, of which there are two, and of the slot before."""
+    asked, found, whole, recent = rows_table(engine, rows), [], None, None
     for slot, multiplier in enumerate(chosen, start=1):
         new = folder / str(slot)
         new.mkdir()
-        books = LongBooks(slot, last, new)
+        merges = slot in WHOLE
+        books = LongBooks(slot, whole, recent, new, merges)
         accounts = LongEngineAccounts(engine, asked, layout, books, STRATEGY)
         terms = terms_of(slot, multiplier)
         found.append([int(count) for count in accounts.needs(terms.costs, EDGES)])
         found.append(accounts.admit(terms))
-        last = new
+        whole, recent = (new, None) if merges else (whole, new)
     return found
 
 
@@ -149,7 +153,12 @@ def books_in_plain_python(accounts: LongReferenceAccounts, layout: Layout) -> di
 
 
 def books_of(engine: Engine, folder: Path, layout: Layout) -> dict[Any, Any]:
-    last = folder / str(SLOTS)
+    """Rows of the last whole books, and those that replaced them since."""
+    older, newer = (_rows_of(engine, folder / str(slot)) for slot in (WHOLE[-1], SLOTS))
+    return older | newer
+
+
+def _rows_of(engine: Engine, last: Path) -> dict[Any, Any]:
     wide = [f"{name}_{half}" for name in ("spent", "cut_spent") for half in ("high", "low")]
     users = engine.read_files(
         "users", "parquet", [str(last / USERS)], None, ["user_id", "number", *wide]
@@ -198,7 +207,10 @@ def test_a_larger_world_is_the_same_everywhere(
     expected = run(reference, CHOSEN)
     assert any(totals[-1] for totals in expected[1::2]), "nothing was cut: this tests little"
     assert run_on_engine(engine, rows, CHOSEN, tmp_path, layout) == expected
-    assert books_of(engine, tmp_path, layout) == books_in_plain_python(reference, layout)
+    books = books_of(engine, tmp_path, layout)
+    assert books == books_in_plain_python(reference, layout)
+    changed = _rows_of(engine, tmp_path / str(SLOTS))
+    assert 0 < len(changed) < len(books), "all books are whole: this tests little"
     assert run(LongArrayAccounts(CellIndex.of(arrays_of(rows, SLOTS, layout))), CHOSEN) == expected
 
 
@@ -248,7 +260,9 @@ def test_books_are_never_cheaper_than_dense_ones_and_hardly_dearer() -> None:
 
 def test_books_of_another_kind_are_refused(engine: Engine, tmp_path: Path) -> None:
     rows = rows_table(engine, world(2))
-    long = LongEngineAccounts(engine, rows, PUBLISHERS, LongBooks(1, None, tmp_path), STRATEGY)
+    long = LongEngineAccounts(
+        engine, rows, PUBLISHERS, LongBooks(1, None, None, tmp_path), STRATEGY
+    )
     with pytest.raises(ContributionError, match="long campaign"):
         long.open((1,))
     with pytest.raises(ContributionError, match="slot 2"):

@@ -6,8 +6,10 @@ A slot has five. names: user_id, number, for people who are new. cells: slot, ce
 two columns that count what was cut. users: number, fixed, spent, of everybody so far. Charges and
 what is spent stand in two halves, high times 2^53 plus low. A slot that renews the past has rows of
 all slots so far, and in cut and rest, at slot 0, what released rows have cost, and at slot -1 what
-coming ones will. Books of format 1 have no rest, and nothing is fixed in them. Those of format 3,
-of long campaigns, have no rest, and running sums instead, which nothing here is computed from.
+coming ones will. Books of format 1 have no rest, and nothing is fixed in them. Those of formats 3
+and 4, of long campaigns, have no rest, and running sums instead, which nothing here is computed
+from. In format 4 the ledger says which of them are whole: those after one have in users, and in
+sums, what changed since then.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _COLUMNS = {
 }
 _OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
-_LONG_FORMAT = 3
+_LONG_FORMATS = range(3, 5)
 
 Told = Callable[[], None]
 
@@ -58,7 +60,7 @@ class BookFiles:
 
     def __init__(self, record: Record, folder: Place, engine: Engine, are_long: bool) -> None:
         self._record, self._folder, self._engine = record, folder, engine
-        self._formats = range(_LONG_FORMAT, _LONG_FORMAT + 1) if are_long else range(1, 3)
+        self._formats = _LONG_FORMATS if are_long else range(1, 3)
 
     @cached_property
     def _books(self) -> list[dict[str, Any]]:
@@ -78,7 +80,23 @@ class BookFiles:
         return bool(self._books[slot - 1].get("format", 1) == 1)
 
     def _is_long(self, slot: int) -> bool:
-        return bool(self._books[slot - 1].get("format", 1) == _LONG_FORMAT)
+        return self._books[slot - 1].get("format", 1) in _LONG_FORMATS
+
+    @cached_property
+    def _accounts_at(self) -> list[int]:
+        """The newest slot, and the last one before it that has everybody, if it has not."""
+        newest = len(self._books)
+        if not newest or not self._is_long(newest):
+            return [newest]
+        for slot in range(newest, 0, -1):
+            books = self._books[slot - 1]
+            require(
+                books["format"] == _LONG_FORMATS.start or type(books.get("whole")) is bool,
+                f"the books of slot {slot} do not say whether they are whole",
+            )
+            if books.get("whole", True):
+                return sorted({slot, newest})
+        return [newest]
 
     def _has_rest(self, slot: int) -> bool:
         return not self._is_old(slot) and not self._is_long(slot)
@@ -93,7 +111,7 @@ class BookFiles:
         files = [NAMES, CELLS, CUT]
         if self._has_rest(slot):
             files.append(REST)
-        if slot < len(self._books):
+        if slot not in self._accounts_at:
             return files
         return [*files, SUMS, USERS] if self._is_long(slot) else [*files, USERS]
 
@@ -131,8 +149,15 @@ class BookFiles:
 
     def users(self) -> Relation:
         """Everybody's accounts after the newest slot."""
-        newest = len(self._books)
+        *whole, newest = self._accounts_at
         opened = self._opened(USERS, [newest])
+        if whole:
+            before = self._opened(USERS, whole)
+            opened = Relation.of(
+                f"SELECT * FROM {opened} AS newer UNION ALL SELECT older.* FROM {before} AS older"
+                f" LEFT JOIN {opened} AS newer ON newer.number = older.number"
+                " WHERE newer.number IS NULL"
+            )
         fixed = "wide(0)" if self._is_old(newest) else "wide_of(fixed_high, fixed_low)"
         return Relation.of(
             f"SELECT number, {fixed} AS fixed, wide_of(spent_high, spent_low) AS spent"

@@ -35,8 +35,10 @@ FOLDER = "adsbpc-books"
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
 _FORMAT = 2
-# Of the files of a long campaign, of which only the newest are read again.
-_LONG_FORMAT = 3
+# Of the files of a long campaign, of which only the newest are read again. In format 3 all were
+# whole, now every so many slots' are, and the others hold what changed since.
+_LONG_FORMATS = 3, 4
+_WHOLE_EVERY = 128
 _LONG_SWEPT = 8
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
@@ -80,10 +82,13 @@ class BookFolder:
 
     @contextmanager
     def long_attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[LongBooks]:
-        """The same for a long campaign: the books of the slot before are all that counts."""
-        last = self._committed(len(steps), steps[-1]) if steps else None
+        """The same for a long campaign: the last books that are whole are all that counts, and
+        those of the slot before."""
+        slot, last = len(steps) + 1, self._last_whole(steps)
+        whole = self._committed(last, steps[last - 1]) if last else None
+        recent = self._committed(slot - 1, steps[-1]) if steps and last < slot - 1 else None
         with self._opened(steps) as new:
-            yield LongBooks(len(steps) + 1, last, new)
+            yield LongBooks(slot, whole, recent, new, slot % _WHOLE_EVERY == 0)
 
     @contextmanager
     def _opened(self, steps: Sequence[dict[str, Any]]) -> Iterator[Place]:
@@ -189,10 +194,10 @@ class BookFolder:
                 "and run the same command again"
             ) from None
 
-    def seal(self, new: Place) -> dict[str, Any]:
+    def seal(self, books: Books | LongBooks) -> dict[str, Any]:
         """Bring new books onto the disk; returns what the ledger keeps of them."""
+        new, is_long = books.new, isinstance(books, LongBooks)
         try:
-            is_long = (new / SUMS).exists()
             files = {file: seal_file(new / file) for file in (LONG_FILES if is_long else FILES)}
             if isinstance(new, Path):
                 # The folder itself and those above it that may be new, up to the campaign file's.
@@ -203,20 +208,24 @@ class BookFolder:
                 f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
                 "run the same command again"
             ) from None
-        written = _LONG_FORMAT if is_long else _FORMAT
-        return {"format": written, "attempt": new.name, "files": files}
+        kept = {"format": _FORMAT, "attempt": new.name, "files": files}
+        if isinstance(books, LongBooks):
+            kept |= {"format": max(_LONG_FORMATS), "whole": books.merges}
+        return kept
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
         """Remove attempts that never counted, and accounts that later ones have replaced."""
         if isinstance(self.folder, RemotePath):
-            self._sweep_store(steps[:-_KEPT_SLOTS], self.folder)
+            self._sweep_store(steps, self.folder)
             return
         out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
+        in_use = self._whole_in_use(steps)
         if out_of_use and self._is_long(steps[-1]):
-            out_of_use = out_of_use[-_LONG_SWEPT:]
+            before = self._last_whole(steps[: min(in_use) - 1]) if in_use else 0
+            out_of_use = [*out_of_use[before - 1 : before], *out_of_use[-_LONG_SWEPT:]]
         for slot, step in out_of_use:
             committed = self._committed(slot, step)
-            for file in READ_AGAIN:
+            for file in READ_AGAIN if slot not in in_use else ():
                 with suppress(OSError):
                     (committed / file).unlink(missing_ok=True)
             for other in self._slot(slot).glob("attempt=*"):
@@ -225,21 +234,27 @@ class BookFolder:
 
     def _sweep_store(self, steps: Sequence[dict[str, Any]], folder: RemotePath) -> None:
         """The same, from one list: what a store does not list yet is swept by a later slot."""
-        old = {str(self._slot(slot)): self._committed(slot, s) for slot, s in enumerate(steps, 1)}
+        old = {
+            str(self._slot(slot)): self._committed(slot, step)
+            for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1)
+        }
+        in_use = {str(self._slot(slot)) for slot in self._whole_in_use(steps)}
         with suppress(OSError):
             for file in folder.stamps() if old else ():
                 attempt = file.parent
                 committed = old.get(str(attempt.parent))
-                if committed is not None and (attempt != committed or file.name in READ_AGAIN):
+                is_replaced = file.name in READ_AGAIN and str(attempt.parent) not in in_use
+                if committed is not None and (attempt != committed or is_replaced):
                     file.unlink(missing_ok=True)
 
     def problem(self, steps: Sequence[dict[str, Any]], whole: bool = False) -> str | None:
         """What of the books is not what the ledger says, if anything. Files of a store are only
         read if they are looked at `whole`, or are not of the size and version of then. Of a long
         campaign only what is read again is looked at: the rest is for who audits."""
-        named = self._named(steps)
+        named, in_use = self._named(steps), {len(steps)}
         if steps and self._is_long(steps[-1]):
-            named = named[-1:]
+            in_use.add(self._last_whole(steps))
+            named = [(slot, step) for slot, step in named if slot in in_use]
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
         except OSError as error:
@@ -248,7 +263,7 @@ class BookFolder:
             (self._committed(slot, step) / file, seal)
             for slot, step in named
             for file, seal in step_of(step, self._measure)["books"]["files"].items()
-            if slot == len(steps) or file not in READ_AGAIN
+            if slot in in_use or file not in READ_AGAIN
         ]
         # Hashes leave Python to other threads.
         with ThreadPoolExecutor() as threads:
@@ -257,12 +272,27 @@ class BookFolder:
 
     def _is_long(self, step: dict[str, Any]) -> bool:
         books = step_of(step, self._measure).get("books") or {}
-        return bool(books.get("format", 1) == _LONG_FORMAT)
+        return books.get("format", 1) in _LONG_FORMATS
+
+    def _last_whole(self, steps: Sequence[dict[str, Any]]) -> int:
+        """The last slot of a long campaign whose books are whole, 0 if there is none."""
+        for slot in range(len(steps), 0, -1):
+            books = step_of(steps[slot - 1], self._measure).get("books") or {}
+            if books.get("format") == min(_LONG_FORMATS) or books.get("whole"):
+                return slot
+        return 0
+
+    def _whole_in_use(self, steps: Sequence[dict[str, Any]]) -> set[int]:
+        """Slots of a long campaign whose books are whole and may be read: the next slot's, or
+        those of somebody who is late."""
+        if not steps or not self._is_long(steps[-1]):
+            return set()
+        return {self._last_whole(each) for each in (steps, steps[:-_KEPT_SLOTS])} - {0}
 
     def _committed(self, slot: int, step: dict[str, Any]) -> Place:
         try:
             books = step_of(step, self._measure)["books"]
-            format_of(books, _LONG_FORMAT)
+            format_of(books, max(_LONG_FORMATS))
             return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None

@@ -26,7 +26,8 @@ from adsbpc.campaign.overview import Overview, check_start, start_of
 from adsbpc.campaign.planning import plan_anew
 from adsbpc.campaign.promise import as_started, promise_of
 from adsbpc.campaign.release_folder import ReleaseFolder
-from adsbpc.contributions import Accounts, Contributions, EngineAccounts
+from adsbpc.contributions import Accounts, Books, Contributions, EngineAccounts
+from adsbpc.contributions.long_books import LongBooks
 from adsbpc.engines import Engine
 from adsbpc.errors import LedgerError, ReleaseError
 from adsbpc.events import check_table
@@ -304,7 +305,7 @@ class MeasureRows:
         folder = BookFolder(self.rows.running.spec, self.measure.name)
         with folder.attempt(self.rows.running.steps) as books:
             made = accounted(self.rows.attributed(), self.measure, layout, books)
-            with self._sealed(folder, books.new, made) as accounts:
+            with self._sealed(folder, books, made) as accounts:
                 yield accounts
 
     @contextmanager
@@ -313,18 +314,21 @@ class MeasureRows:
         folder = BookFolder(self.rows.running.spec, self.measure.name)
         with folder.long_attempt(self.rows.running.steps) as books:
             made = long_accounted(self.rows.attributed(), self.measure, layout, books, strategy)
-            with self._sealed(folder, books.new, made) as accounts:
+            with self._sealed(folder, books, made) as accounts:
                 yield accounts
 
     @contextmanager
     def _sealed(
-        self, folder: BookFolder, new: Place, made: AbstractContextManager[EngineAccounts]
+        self,
+        folder: BookFolder,
+        books: Books | LongBooks,
+        made: AbstractContextManager[EngineAccounts],
     ) -> Iterator[Accounts]:
-        self.rows.books.append(new)
+        self.rows.books.append(books.new)
         with made as accounts:
             yield accounts
             self.rows.note_names(self.measure.name, accounts)
-        self.rows.note(self.measure.name, folder.seal(new), accounts)
+        self.rows.note(self.measure.name, folder.seal(books), accounts)
 
 
 def release_of(

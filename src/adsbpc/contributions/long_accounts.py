@@ -1,8 +1,9 @@
 """Personal budgets of long campaigns on an engine: `privacy.decays` in SQL, with books in Parquet
 (`long_books`).
 
-A slot reads the running sums of its own people and rewrites the books once; how many slots came
-before it makes no difference. Figures are integers of at most 128 bits.
+A slot reads the running sums of its own people and writes what it changed, and now and then the
+books as a whole; how many slots came before it makes no difference. Figures are integers of at
+most 128 bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from adsbpc.contributions.interface import (
     crossing_of,
     largest_needed,
 )
-from adsbpc.contributions.long_books import LONG_WIDE, SUMS, LongBooks, read_long_books
+from adsbpc.contributions.long_books import LONG_WIDE, SUMS, LongBooks, newest, read_long_books
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
 from adsbpc.model.layout import Layout, View
@@ -101,17 +102,26 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         raw = ", ".join(f"moved_{k}" for k in self._numbers)
         now = ", ".join(f"{name}_now_{k}" for name in ("asked", "moved") for k in self._numbers)
         self._table(
+            "present",
+            f"SELECT DISTINCT whole_div(cell, {self._places}) AS number"
+            f" FROM {self._rows['asked']} AS asked",
+        )
+        whole, recent = (self._of_the_present(f"sums_{part}") for part in ("whole", "recent"))
+        self._table(
             "brought",
             f"""
 SELECT cell, moved_slot, {raw}, {now}, {asked_before} AS asked_before, {before} AS before FROM (
   SELECT sums.cell, moved_slot, {raw}, {asked}, {moved}
-  FROM {self._rows["sums"]} AS sums
-  JOIN (
-    SELECT DISTINCT whole_div(cell, {self._places}) AS number FROM {self._rows["asked"]} AS asked
-  ) AS present ON present.number = whole_div(sums.cell, {self._places})
+  FROM {newest(whole, recent, "cell")} AS sums
   JOIN {table} AS of_asked ON of_asked.gap = {self._slot} - asked_slot
   JOIN {table} AS of_moved ON of_moved.gap = {self._slot} - moved_slot
 ) AS decayed""",
+        )
+
+    def _of_the_present(self, sums: str) -> Relation:
+        return Relation.of(
+            f"SELECT sums.* FROM {self._rows[sums]} AS sums JOIN {self._rows['present']} AS present"
+            f" ON present.number = whole_div(sums.cell, {self._places})"
         )
 
     def _columns_of(self, view: View) -> str:
@@ -141,26 +151,24 @@ FROM (
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
         self._table("sums_touched", self._touched())
+        self._table("users_touched", self._users_touched())
         parts = {
             NAMES: f"SELECT user_id, number FROM {self._rows['names_new']}",
             CELLS: f"SELECT {slot}, cell, asked, moved FROM {self._rows['kept']} AS kept",
             CUT: self._counted(slot, 1),
-            SUMS: f"""
-SELECT * FROM {self._rows["sums_touched"]} AS touched
-UNION ALL
-SELECT {self._sum_columns("sums")} FROM {self._rows["sums"]} AS sums
-LEFT JOIN {self._rows["sums_touched"]} AS touched ON touched.cell = sums.cell
-WHERE touched.cell IS NULL""",
-            USERS: self._users(),
+            SUMS: self._brought_together("sums", "cell"),
+            USERS: self._brought_together("users", "number"),
         }
         for file, sql in parts.items():
             self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
 
-    def _sum_columns(self, of: str) -> str:
-        asked, moved = (
-            ", ".join(f"{of}.{name}_{k}" for k in self._numbers) for name in ("asked", "moved")
-        )
-        return f"{of}.cell, {of}.asked_slot, {asked}, {of}.moved_slot, {moved}"
+    def _brought_together(self, file: str, key: str) -> str:
+        """Rows as they are after the slot: all of them, or those that changed since all were
+        written."""
+        earlier, touched = self._rows[f"{file}_recent"], self._rows[f"{file}_touched"]
+        if self._long.merges:
+            earlier = newest(self._rows[f"{file}_whole"], earlier, key)
+        return f"SELECT * FROM {newest(earlier, touched, key)} AS {file}"
 
     def _touched(self) -> str:
         """Running sums of the cells that were asked for, and of what was counted as cut."""
@@ -185,34 +193,24 @@ FROM (
   FROM {self._rows["counted_1"]} AS counted WHERE moved > 0
 ) AS now LEFT JOIN {self._rows["brought"]} AS brought ON brought.cell = now.cell"""
 
-    def _users(self) -> str:
-        """Everybody's accounts, by name too: the next slot reads no other names."""
+    def _users_touched(self) -> str:
+        """Accounts of the slot's people, by name too: the next slot reads no other names."""
+        halves = ", ".join(
+            f"{half}({name}) AS {name}_{half}" for name in LONG_WIDE for half in ("high", "low")
+        )
         after = f"""
-SELECT after.number, after.own, after.across, after.seen, after.fixed, after.spent,
-  active.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
+SELECT after.number, CAST(after.seen AS BIGINT) AS seen, after.own, after.across, after.fixed,
+  after.spent, active.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
 FROM {self._rows["after"]} AS after
 JOIN {self._rows["active"]} AS active ON active.number = after.number
 LEFT JOIN {self._rows["counted_1"]} AS counted ON counted.number = after.number"""
-        self._table("accounts_after", after)
-        now, stored = self._rows["accounts_after"], self._rows["users_stored"]
-        halves = [f"{name}_{half}" for name in LONG_WIDE for half in ("high", "low")]
-        made = [f"{half}({name})" for name in LONG_WIDE for half in ("high", "low")]
-        changed = ", ".join(
-            f"CASE WHEN now.number IS NULL THEN stored.{column}"
-            f" ELSE {value.replace('(', '(now.')} END AS {column}"
-            for column, value in zip(halves, made, strict=True)
-        )
-        new = ", ".join(
-            f"{value.replace('(', '(now.')} AS {column}"
-            for column, value in zip(halves, made, strict=True)
-        )
-        return f"""
-SELECT stored.user_id, stored.number,
-  CAST(coalesce(now.seen, stored.seen) AS BIGINT) AS seen, {changed}
-FROM {stored} AS stored LEFT JOIN {now} AS now ON now.number = stored.number
+        names = f"""
+SELECT user_id, number FROM {self._rows["names_before"]} AS names_before
 UNION ALL
-SELECT names.user_id, names.number, CAST(now.seen AS BIGINT) AS seen, {new}
-FROM {self._rows["names_new"]} AS names JOIN {now} AS now ON now.number = names.number"""
+SELECT user_id, number FROM {self._rows["names_new"]} AS names_new"""
+        return f"""
+SELECT names.user_id, names.number, seen, {halves} FROM ({after}) AS accounts
+JOIN ({names}) AS names ON names.number = accounts.number"""
 
 
 def _decayed(total: str, power: str) -> str:
