@@ -162,7 +162,7 @@ def files_of(directory: Path, name: str) -> list[bool]:
 
 def test_books_are_whole_now_and_then(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others hold what changed since, and whole ones that a newer one replaced are removed."""
-    monkeypatch.setattr("adsbpc.campaign.books._WHOLE_EVERY", 4)
+    monkeypatch.setattr("adsbpc.campaign.books.WHOLE_EVERY", 4)
     for slot in range(RELEASED + 1, 17):
         Campaign.load(file).release(slot)
     whole = [step["books"]["whole"] for step in steps(file.parent)]

@@ -38,7 +38,7 @@ _FORMAT = 2
 # Of the files of a long campaign, of which only the newest are read again. In format 3 all were
 # whole, now every so many slots' are, and the others hold what changed since.
 _LONG_FORMATS = 3, 4
-_WHOLE_EVERY = 128
+WHOLE_EVERY = 128
 _LONG_SWEPT = 8
 # What is out of use is removed this many slots later, when nobody can still be reading it.
 _KEPT_SLOTS = 3
@@ -88,7 +88,7 @@ class BookFolder:
         whole = self._committed(last, steps[last - 1]) if last else None
         recent = self._committed(slot - 1, steps[-1]) if steps and last < slot - 1 else None
         with self._opened(steps) as new:
-            yield LongBooks(slot, whole, recent, new, slot % _WHOLE_EVERY == 0)
+            yield LongBooks(slot, whole, recent, new, slot % WHOLE_EVERY == 0)
 
     @contextmanager
     def _opened(self, steps: Sequence[dict[str, Any]]) -> Iterator[Place]:
