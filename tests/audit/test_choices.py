@@ -149,6 +149,14 @@ def test_parameters_that_the_audit_forgets(layout: Layout, section: PersonalBudg
     assert found.held, found.detail
 
 
+def test_a_renewal_under_a_public_allowance() -> None:
+    """Early versions renewed where rounding had moved it by a percent, and only there."""
+    for name, may_renew in (("fixed", False), ("fixed and large", True)):
+        record, plan = campaign(CELLS, SECTIONS[name])
+        change(record, 3, "is_renewal", True)
+        assert choices(record, plan).held == may_renew
+
+
 @pytest.mark.parametrize("start", [1.7, 5.1, 30.0])
 def test_a_start_that_the_audit_forgets(start: float) -> None:
     found = audited(CELLS, start=start)

@@ -313,6 +313,24 @@ def test_arrays_agree_and_nobody_moves_the_rows_by_more(world: World, data: st.D
         assert all(moved <= spent <= LIMIT for moved, spent in costs.values())
 
 
+@given(worlds())
+@settings(max_examples=examples(5, 40), suppress_health_check=[HealthCheck.too_slow])
+def test_slots_that_are_read_together_have_what_each_has_alone(world: World) -> None:
+    """What is late for its slot is not counted because a later one is read, too."""
+    with TemporaryDirectory() as name, closing(open_test_engine("duckdb")) as engine:
+        spec = world.write(Path(name))
+
+        def counted(slots: int | range) -> list[tuple[object, ...]]:
+            attributed = attribute_on(spec, engine, slots)
+            exposures = attributed.events.exposures
+            found = f"SELECT user_id, slot, time_us, 'x' FROM {exposures} UNION ALL"
+            found += f" SELECT user_id, slot, credit_units, publisher_id FROM {attributed.credits}"
+            return engine.rows("everything that counts", found)
+
+        alone = [row for slot in range(1, SLOTS + 1) for row in counted(slot)]
+        assert sorted(counted(range(1, SLOTS + 1))) == sorted(alone)
+
+
 def test_random_campaigns_have_late_data_that_counts() -> None:
     """Or the tests above test little: a purchase that was known late, and then waited for its touch
     until a later slot."""

@@ -58,6 +58,16 @@ def test_charges_are_what_was_split_and_follow_the_pace(
     assert state.spent == sum(charged.values()) <= PICO_RHO
 
 
+@pytest.mark.parametrize("allowance", [4.0, 295.0, 1_000.0])
+def test_a_public_allowance_never_renews_the_past(allowance: float) -> None:
+    """Though whole multipliers may stand for one that is larger by percents."""
+    mechanism = planned(personal_budget={"allowance": allowance})
+    rounded = mechanism.measurement.allowance_of(mechanism.measurement.multiplier_of(allowance))
+    assert allowance < 100 or rounded > 1.01 * allowance
+    releases, _ = run(mechanism, index_of(people()), SeededRandomness(1))
+    assert not any(release.is_renewal for release in releases)
+
+
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_every_look_at_users_is_noised_with_the_scale_that_is_charged(
     adjacency: Adjacency,

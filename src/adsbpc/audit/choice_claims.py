@@ -83,7 +83,7 @@ class _Choices:
         fitting = [
             allowance
             for allowance in self._allowances(number, before, known, coarse)
-            if self._is_renewal(allowance, slot, before) == told["is_renewal"]
+            if self._renews(allowance, slot, before)
             and (
                 self._multipliers(allowance, told["multipliers"], coarse)
                 if before is None or told["is_renewal"]
@@ -191,13 +191,16 @@ class _Choices:
         sums = [sum(rows[t][s] ** 2 for t in range(s, slots)) for s in range(slots)]
         return max(sums) / self.plan.one**2
 
-    def _is_renewal(self, allowance: float, slot: Slot, before: Slot | None) -> bool:
-        if before is None:
-            return False
+    def _renews(self, allowance: float, slot: Slot, before: Slot | None) -> bool:
+        """Whether the slot renews the past where it has to, and not otherwise."""
+        told: bool = slot.release["is_renewal"]
+        # Early versions renewed under a fixed allowance that rounding had moved far enough.
+        if before is None or (self._is_fixed and not told):
+            return not told
         last = float(before.release["allowance"])
         less = _LESS_UNNAMED if self.plan.looks is None else _LESS
         changed = allowance < last / less or allowance > last * _MORE
-        return changed or slot.release["sizes"] != before.release["sizes"]
+        return told == (changed or slot.release["sizes"] != before.release["sizes"])
 
     def _multipliers(self, allowance: float, told: Sequence[int], coarse: float) -> bool:
         """Whether these are what an allowance means, rounded down."""

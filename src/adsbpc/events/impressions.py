@@ -4,7 +4,7 @@ have as touches, and what is counted whether or not anybody converts."""
 from __future__ import annotations
 
 from adsbpc.engines import Relation, quote_text
-from adsbpc.events.moments import Window, slot_number
+from adsbpc.events.moments import Window, slot_end, slot_number
 from adsbpc.events.validation import SourceReading
 from adsbpc.model.spec import CampaignSpec
 
@@ -80,19 +80,25 @@ def exposures_sql(
     reading: SourceReading,
     window: Window,
 ) -> str:
-    """Impressions of the slots from one moment to another, each in the slot that it happened in."""
+    """Impressions of the slots from one moment to another, each in the slot that it happened in,
+    where slots are held back for late ones those that arrived by then."""
     first, last = window
+    slot = slot_number("checked.time_us", spec.grid)
+    in_time = ""
+    if spec.events.settle is not None:
+        settled = f"{slot_end(f'({slot})', spec.grid)} + {spec.events.settle}"
+        in_time = f"\n  AND checked.arrived_us < {settled}"
     places = "".join(f", publishers.{name}" for name in reading.dimensions)
     return f"""
 SELECT
   checked.user_id,
-  CAST({slot_number("checked.time_us", spec.grid)} AS INT) AS slot,
+  CAST({slot} AS INT) AS slot,
   checked.time_us,
   checked.kind = 'click' AS is_click,
   publishers.publisher_index{places}
 FROM {read} AS checked
 JOIN {publishers} AS publishers ON {_same_publisher(reading)}
-WHERE checked.reason IS NULL AND checked.time_us >= {first} AND checked.time_us < {last}"""
+WHERE checked.reason IS NULL AND checked.time_us >= {first} AND checked.time_us < {last}{in_time}"""
 
 
 def _same_publisher(reading: SourceReading) -> str:

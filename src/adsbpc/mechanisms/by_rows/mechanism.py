@@ -249,6 +249,9 @@ class BudgetByRows:
         return self._released(state, charges, source_of(randomness)), state
 
     def _is_renewal(self, last: Row, allowance: float, sizes: tuple[int, ...]) -> bool:
+        if self.chooser is None:
+            # The public allowance, which whole multipliers may have rounded up by more than that.
+            return False
         less = _LESS if self.names_looks else _LESS_UNNAMED
         changed = allowance < last.allowance / less or allowance > last.allowance * _MORE
         return changed or sizes != last.sizes
