@@ -113,8 +113,9 @@ def test_a_report_runs_on(tmp_path: Path, privacy: str) -> None:
     assert last.running_totals[0].span == (1, 5)
     for total, *of_parts in zip(
         joined.newest_totals(joined.measure),
-        *(part.newest_totals(part.measure) for part in parts), strict=True,
-    ):  # fmt: skip
+        *(part.newest_totals(part.measure) for part in parts),
+        strict=True,
+    ):
         if privacy == BOUND:
             assert total.estimate == pytest.approx(sum(each.estimate for each in of_parts))
             wanted = hypot(*(each.standard_error for each in of_parts))

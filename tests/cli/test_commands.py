@@ -297,8 +297,9 @@ def test_plan_needs_no_data(tmp_path: Path) -> None:
     ]
     assert len(found["queries"]) == 2 * 10
     assert {(q["measure"], q["view"]) for q in found["queries"]} == {
-        ("conversions", "total"), ("conversions", "publisher"),
-    }  # fmt: skip
+        ("conversions", "total"),
+        ("conversions", "publisher"),
+    }
     doubled = json.loads(plan(tmp_path, PRIVATE, "--json", "--bound", 2).stdout)
     for one, two in zip(found["queries"], doubled["queries"], strict=True):
         assert two["standard_error"] == pytest.approx(2 * one["standard_error"])

@@ -224,9 +224,10 @@ class Report(Tabular):
     def _divided(self) -> list[Measure]:
         """What ratios may be of."""
         return [
-            each for each in self.spec.measures
+            each
+            for each in self.spec.measures
             if each.metric in METRICS and each.layout.dimensions[0].name == PUBLISHER
-        ]  # fmt: skip
+        ]
 
     def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
         """Totals so far of a measure, of views that keep so many dimensions, everything last."""

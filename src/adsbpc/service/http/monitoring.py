@@ -61,13 +61,15 @@ class _Families(Collector):
 
     def collect(self) -> Iterable[Metric]:
         requests = CounterMetricFamily(
-            "adsbpc_requests", "Requests by route and status, except pushes and releases by hand.",
+            "adsbpc_requests",
+            "Requests by route and status, except pushes and releases by hand.",
             labels=["method", "route", "status"],
-        )  # fmt: skip
+        )
         refused = CounterMetricFamily(
-            "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
+            "adsbpc_refused_pushes",
+            "Pushes with a key that may not push, by status.",
             labels=["route", "status"],
-        )  # fmt: skip
+        )
         for kind, family in ((_REQUESTS, requests), (_REFUSED, refused)):
             for (counted, *labels), number in sorted(self.numbers.items()):
                 if counted == kind:

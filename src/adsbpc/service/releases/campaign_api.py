@@ -202,10 +202,11 @@ def _toml(body: bytes) -> dict[str, Any]:
     # What the parser keeps grows with the square of the parts of a dotted key.
     if len(body) > _LARGEST_TOML or max(map(_dots, body.split(b"\n"))) > _MOST_DOTS:
         raise Problem(
-            413, phrase(413),
+            413,
+            phrase(413),
             f"TOML has at most {_LARGEST_TOML} bytes here, and {_MOST_DOTS} dots in a line",
             "Send the campaign as JSON",
-        )  # fmt: skip
+        )
     return tomllib.loads(body.decode("utf-8"))
 
 
