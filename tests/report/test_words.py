@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from adsbpc.model import Adjacency
-from adsbpc.report import Report, notes, wording
+from adsbpc.report import Report, model_words, notes, wording
 from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
 from tests.report.releases import MadeUp, answers_of, with_totals
 
@@ -201,7 +201,7 @@ def test_the_summary_of_personal_budgets_gives_the_interval() -> None:
 
 def test_which_model_attributed_which_slots() -> None:
     def text(**made: object) -> str:
-        return wording.models_by_slot(MadeUp(model="shapley", **made).report())  # type: ignore[arg-type]
+        return model_words.models_by_slot(MadeUp(model="shapley", **made).report())  # type: ignore[arg-type]
 
     assert text(fit_slot=7) == (
         "Days 1 to 7 were attributed with Shapley, path form, and later ones with Shapley, whose "
@@ -217,18 +217,20 @@ def test_which_model_attributed_which_slots() -> None:
     )
     assert text(fit_slot=1, slot="1h").startswith("Hour 1 was attributed with Shapley, path form,")
     assert text() == "Every day is attributed with Shapley."
-    assert wording.models_by_slot(MadeUp().report()) == ""
+    assert model_words.models_by_slot(MadeUp().report()) == ""
 
 
 def test_how_noisy_a_fit_is() -> None:
-    assert wording.noise_of_fit(0.004).startswith("Noise of the fit moves what a publisher gets by")
-    assert "by less than 1%, which intervals do not" in wording.noise_of_fit(0.004)
-    assert "by about 7%, which intervals do not" in wording.noise_of_fit(0.07)
-    large = wording.noise_of_fit(0.3)
+    assert model_words.noise_of_fit(0.004).startswith(
+        "Noise of the fit moves what a publisher gets by"
+    )
+    assert "by less than 1%, which intervals do not" in model_words.noise_of_fit(0.004)
+    assert "by about 7%, which intervals do not" in model_words.noise_of_fit(0.07)
+    large = model_words.noise_of_fit(0.3)
     assert large.startswith("WARNING: noise of the fit moves what a publisher gets by about 30%")
     report = MadeUp(model="shapley", fit_slot=7).report()
     assert report.models is not None
-    assert wording.fit_noise(report) == ""
+    assert model_words.fit_noise(report) == ""
     noisy = replace(report.models, relative_noise=0.3)
     report.__dict__["models"] = noisy
     assert large in notes.below_table(report)
@@ -251,17 +253,17 @@ def test_how_noisy_a_fit_is() -> None:
 )
 def test_models_have_names(model: str, name: str) -> None:
     report = MadeUp(model=model, released=1).report()
-    assert wording.attribution(report.spec.attribution).startswith(f"{name}, clicks up to 30d")
+    assert model_words.attribution(report.spec.attribution).startswith(f"{name}, clicks up to 30d")
 
 
 def test_what_comparing_costs() -> None:
-    text = wording.comparison_cost(MadeUp(model="markov", fit_slot=7).report(), 7)
+    text = model_words.comparison_cost(MadeUp(model="markov", fit_slot=7).report(), 7)
     assert (
         "noisy counts that day 7 released, about people's first conversions in days 1 to 7" in text
     )
     assert "From day 8 on the daily figures above use Markov removal only" in text
     hours = MadeUp(model="shapley", fit_slot=1, slot="1h", released=2).report()
-    text = wording.comparison_cost(hours, 1)
+    text = model_words.comparison_cost(hours, 1)
     assert "first conversions in hour 1, so comparing them costs nothing more" in text
     assert "the hourly figures above use Shapley only; figures of another model every hour" in text
 

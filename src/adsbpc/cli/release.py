@@ -20,7 +20,7 @@ from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
-from adsbpc.report.wording import LARGE_FIT_NOISE, noise_of_fit
+from adsbpc.report.model_words import LARGE_FIT_NOISE, noise_of_fit
 
 
 def run(

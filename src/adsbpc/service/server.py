@@ -29,7 +29,7 @@ from adsbpc.errors import ServiceError
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.http.app import create_app
 from adsbpc.service.http.limits import Wire
-from adsbpc.service.http.shared_notes import Sharing
+from adsbpc.service.http.sharing import Sharing
 from adsbpc.service.logs import log, to_stderr
 from adsbpc.service.settings import Settings
 

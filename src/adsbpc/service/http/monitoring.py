@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
-from adsbpc.service.http.shared_numbers import Labels, SharedNumbers
+from adsbpc.service.http.sharing import Labels, SharedNumbers
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.publication import Totals

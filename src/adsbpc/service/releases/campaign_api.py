@@ -28,7 +28,7 @@ from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, s
 from adsbpc.service.http.problems import Problem, phrase, problems
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.releases.course import State
-from adsbpc.service.releases.spending import spending_of
+from adsbpc.service.releases.publication import spending_of
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
