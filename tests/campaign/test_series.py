@@ -257,7 +257,7 @@ def test_commands(tmp_path: Path) -> None:
 
     lines = run("release", file, "--through", END, "--json").splitlines()
     assert [json.loads(line)["slot"] for line in lines] == [1, 2, 3, 1, 2]
-    assert "2 slots stood already" in run("release", file, "--through", END)
+    assert "2 slots had been released before" in run("release", file, "--through", END)
     found = json.loads(run("status", file, "--verify", "--json"))
     assert found["renewal"] == "quarter"
     assert [each["released"] for each in found["periods"]][:2] == [3, 2]

@@ -6,13 +6,16 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from io import StringIO
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from adsbpc.mechanisms.planning import PLANNERS
 from adsbpc.model import Adjacency
+from adsbpc.model.release_spec import MechanismName
 from adsbpc.report import Report, model_words, notes, wording
 from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
 from tests.report.releases import MadeUp, answers_of, with_totals
@@ -23,6 +26,10 @@ def test_rounding_never_flatters(value: float, digits: int) -> None:
     assert float(rounded_up(value, digits)) >= value
     assert float(rounded_down(value, digits)) <= value
     assert float(rounded_up(value, digits)) == pytest.approx(value, rel=1.01 * 10.0 ** (1 - digits))
+
+
+def test_every_mechanism_has_a_planner_and_words() -> None:
+    assert wording.MECHANISMS.keys() == PLANNERS.keys() == set(get_args(MechanismName))
 
 
 def test_exact_budgets_are_shown_exactly() -> None:

@@ -32,7 +32,7 @@ def run(
 
         if slot is not None:
             raise SpecError(
-                f"--slot {slot}: is of one campaign, and several are given. Give one file, or "
+                f"--slot {slot}: belongs to one campaign, and several are given. Give one file, or "
                 "--through DATE"
             )
         release_many.run(given, through, dry, as_json)
@@ -108,7 +108,10 @@ def _run_series(
     report = series.report()
     results().print(report.table())
     new = sum(not one.replayed for one in done)
-    print(f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} stood already.")
+    print(
+        f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} had been released "
+        "before."
+    )
     print(f"{periods[-1]}: {budget_line(report.campaign_budget)}")
 
 
@@ -169,8 +172,8 @@ def note_events(done: list[Released], whose: str = "", left_out: str | None = No
     if not any(one.conversions for one in done):
         notes().print(
             f"{whose}WARNING: no conversion was read. The slots are released and charged all the "
-            "same, because stopping would tell. Check [campaign] advertiser and [events]; next "
-            "time try --dry-run first",
+            "same, because stopping would reveal it. Check [campaign] advertiser and [events]; "
+            "next time try --dry-run first",
             style="bold yellow",
         )
 

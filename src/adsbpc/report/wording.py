@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Measure, Promise
 from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
 from adsbpc.model.periods import Period, parts_of
+from adsbpc.model.release_spec import MechanismName
 from adsbpc.report.numbers import (
     about,
     amount,
@@ -25,6 +26,34 @@ if TYPE_CHECKING:
 
 # Up to here the odds at most double or so; from there on the worst case comes close to certainty.
 _SMALL_EPSILON, _LARGE_EPSILON = 1.0, 3.0
+
+
+class MechanismWords(NamedTuple):
+    """What people call a mechanism, how it holds what one user moves, and what the errors that are
+    expected of it rest on."""
+
+    title: str
+    sensitivity: str
+    expected: str
+
+
+MECHANISMS: dict[MechanismName, MechanismWords] = {
+    "adsbpc": MechanismWords(
+        "AdsBPC",
+        "What one user adds to a slot is cut to a bound in whole units, and exactly that bound "
+        "scales the noise.",
+        "Bounds follow the data privately: a bound of r makes errors r times as large.",
+    ),
+    "personal-budget": MechanismWords(
+        "personal budgets",
+        "What one user adds is let in until that user's own budget is spent, computed in whole "
+        "numbers over all slots, those to come included; the noise is scaled by that budget.",
+        "The allowance, as many conversions with one publisher on one slot as a budget is large, "
+        "follows the data privately, and errors grow in proportion to it. Until releases show "
+        "more, it is what a person with [privacy.personal_budget] heavy_user conversions needs, 30 "
+        "if that is left out; --bound assumes another, and --pilot finds a good guess.",
+    ),
+}
 
 # What each part of a budget is spent on.
 BUYS = {

@@ -23,7 +23,7 @@ from adsbpc.report.model_words import model_name
 from adsbpc.report.numbers import about, rounded_up, small
 from adsbpc.report.palette import variable
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import BUYS, odds, strength
+from adsbpc.report.wording import BUYS, MECHANISMS, odds, strength
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
@@ -279,6 +279,7 @@ def _form(
         continuable=continuable(backend_of(request)),
         model_name=model_name,
         zones=_zones(),
+        mechanisms={name: words.title for name, words in MECHANISMS.items()},
         weekdays={day: day.capitalize() for day in get_args(Weekday)},
     )
 

@@ -236,7 +236,7 @@ def _array(body: bytes) -> list[Any]:
     if not isinstance(rows, list):
         raise Problem(
             400, "Not an array", "the body is JSON, and not an array of rows",
-            f"Send an array, or one object a line as {NDJSON}.",
+            f"Send an array, or one object per line as {NDJSON}.",
         )  # fmt: skip
     return rows
 
