@@ -417,6 +417,13 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
     assert in_a_process("--version", cwd=tmp_path).stdout.startswith("adsbpc ")
 
 
+@pytest.mark.parametrize("words", [(), ("keys",), ("campaigns",), ("lab",), ("lift",)])
+def test_summaries_of_commands_fit_a_line(words: tuple[str, ...], tmp_path: Path) -> None:
+    listed = adsbpc(*words, "--help", cwd=tmp_path).stdout.split("Commands:")[1]
+    assert len(listed.splitlines()) > 2
+    assert "..." not in listed
+
+
 def test_status_loads_nothing_heavy(tmp_path: Path) -> None:
     """It is asked often, and answered from the ledger alone."""
     Campaign.load(write_campaign(tmp_path)).release(1)

@@ -198,7 +198,7 @@ def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask: it cannot be undone.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """End a campaign early; what it has not spent returns to its scope.
+    """End a campaign early; its scope gets back what was not spent.
 
     For a change of plan: other publishers, another model, a longer campaign. What was released
     stays, and stays charged; nothing more is released. The file may already have been edited.

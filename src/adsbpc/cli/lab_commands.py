@@ -121,7 +121,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments again, and show what it printed beside the results.
+    """Run the paper's experiments again, beside what it printed.
 
     Finished runs are kept under DIR/cache: an interrupted reproduction goes on where it stopped.
     """
@@ -148,11 +148,12 @@ def coverage(
     jobs: Jobs = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a campaign, and count how many of its 95% intervals contain the truth.
+    """Repeat a campaign: how many of its intervals contain the truth?
 
-    Conversions, revenue, impressions and reach of made-up people, some of whom do ten times as much
-    as most, with ratios of them; or conversions of data sets by publisher. After the first slot,
-    half of them and the last, and how many bands hold after all slots at once. Nothing is written.
+    Of 95% intervals, for conversions, revenue, impressions and reach of made-up people, some of
+    whom do ten times as much as most, with ratios of them; or for conversions of data sets by
+    publisher. After the first slot, half of them and the last, and how many bands hold after all
+    slots at once. Nothing is written.
     """
     from adsbpc.cli.lab import run_coverage
     from adsbpc.lab.repeated import RepeatedCampaign
@@ -179,7 +180,7 @@ def lift(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat trials with a known effect, and say what privacy costs them.
+    """Repeat trials with a known effect: what does privacy cost?
 
     Counts how often the interval of the last day and the band of all days contain the truth, and
     how often somebody who looks every day would see an effect where there is none. Nothing is

@@ -46,17 +46,7 @@ def run(
         _rehearse(campaign, slot, as_json)
         return
     wanted = campaign.due(slot, through)
-    telemetry.configure()
-    done = []
-    with stoppable(), progress_of_slots(len(wanted)) as advance:
-        for released in campaign.releasing(slot, through, show_start):
-            done.append(released)
-            advance(released)
-            if as_json:
-                print(as_line(released), flush=True)
-    note_events(done)
-    for one in done:
-        note_fit(one)
+    done = _shown(campaign.releasing(slot, through, show_start), len(wanted), as_json)
     if as_json:
         return
     if not done:
@@ -84,18 +74,8 @@ def _run_series(
     if dry:
         _rehearse(series.current(), None, as_json)
         return
-    telemetry.configure()
-    done, periods = [], []
-    with stoppable(), progress_of_slots(None) as advance:
-        for campaign, released in series.releasing(through, show_start):
-            done.append(released)
-            periods.append(campaign.spec.campaign.name)
-            advance(released)
-            if as_json:
-                print(as_line(released), flush=True)
-    note_events(done)
-    for one in done:
-        note_fit(one)
+    slots = (released for _, released in series.releasing(through, show_start))
+    done = _shown(slots, None, as_json)
     if as_json:
         return
     if not done:
@@ -112,7 +92,23 @@ def _run_series(
         f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} had been released "
         "before."
     )
-    print(f"{periods[-1]}: {budget_line(report.campaign_budget)}")
+    print(f"{done[-1].release.campaign}: {budget_line(report.campaign_budget)}")
+
+
+def _shown(slots: Iterator[Released], expected: int | None, as_json: bool) -> list[Released]:
+    """All of them, each shown as it is committed; then what the operator should know of them."""
+    telemetry.configure()
+    done = []
+    with stoppable(), progress_of_slots(expected) as advance:
+        for released in slots:
+            done.append(released)
+            advance(released)
+            if as_json:
+                print(as_line(released), flush=True)
+    note_events(done)
+    for one in done:
+        note_fit(one)
+    return done
 
 
 @contextmanager
@@ -153,7 +149,7 @@ def note_events(done: list[Released], whose: str = "", left_out: str | None = No
     read = [one for one in done if one.conversions is not None]
     if not read:
         return
-    # A row without a moment is told with every slot: how many there are in all, nobody knows.
+    # A row without a moment is reported with every slot: how many there are in all, nobody knows.
     most: dict[tuple[str, str], int] = {}
     for one in read:
         for kind, count in one.quarantined.items():

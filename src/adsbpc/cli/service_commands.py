@@ -130,7 +130,7 @@ CampaignId = Annotated[
 
 @campaigns.command("list")
 def list_campaigns(config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Show all campaigns, how far they are, and whether one is paused or closed."""
+    """Show all campaigns: how far they are, paused or closed."""
     from adsbpc.cli.campaigns import run_list
 
     run_list(config, as_json)
@@ -138,7 +138,10 @@ def list_campaigns(config: SettingsFile = None, as_json: AsJson = False) -> None
 
 @campaigns.command()
 def withdraw(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Withdraw a campaign before its first slot; its room in the scope is free again."""
+    """Withdraw a campaign before its first slot is released.
+
+    Its room in the scope and its name are free again.
+    """
     from adsbpc.cli.campaigns import run_withdraw
 
     run_withdraw(campaign, config, as_json)
@@ -146,7 +149,10 @@ def withdraw(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson 
 
 @campaigns.command()
 def pause(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Release nothing of a campaign until it is resumed; events are accepted as before."""
+    """Release nothing of a campaign until it is resumed.
+
+    Events are accepted as before, and no slot is lost.
+    """
     from adsbpc.cli.campaigns import run_pause
 
     run_pause(campaign, config, as_json)
@@ -154,7 +160,10 @@ def pause(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = F
 
 @campaigns.command()
 def resume(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Resume a paused campaign; slots that ended meanwhile are released first."""
+    """Resume a campaign that was paused.
+
+    Slots that ended meanwhile are released first.
+    """
     from adsbpc.cli.campaigns import run_resume
 
     run_resume(campaign, config, as_json)
@@ -167,7 +176,10 @@ def close_campaign(
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a campaign for good; what it has not spent goes back to its scope."""
+    """End a campaign for good.
+
+    What was released stays, and what it has not spent goes back to its scope.
+    """
     from adsbpc.cli.campaigns import run_close
 
     run_close(campaign, yes, config, as_json)

@@ -24,7 +24,7 @@ has to (`settled_us`).
 
 One slot reads what it needs: rows of other times are left where they are, and of impressions those
 of people who convert in the slot are kept, and where impressions are counted those of the slot. Bad
-rows are told with the slots that read them.
+rows are reported with the slots that read them.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ class CampaignSection(Section):
 
 
 def _slots_through(content: dict[str, Any], start: date, end: date) -> int:
-    """How many slots there are from one day to another. Of keys that are wrong themselves nothing
-    is said here: each is told where it is read."""
+    """How many slots there are from one day to another. Keys that are wrong themselves are
+    reported where each is read, and not here."""
     length, zone = content.get("slot", "1d"), content.get("timezone", "UTC")
     week_starts = content.get("week_starts", "monday")
     days = (end - start).days + 1

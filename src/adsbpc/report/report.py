@@ -244,7 +244,7 @@ class Report(Tabular):
         return ratios_of(self, cells, 1, self.newest.slot)
 
     def ratios_between(self, first: int, last: int) -> list[Ratio]:
-        """The same of any slots that are released. Ratios to people are told from the first slot
+        """The same of any slots that are released. Ratios to people are given from the first slot
         on only: who was counted before is in no later slot."""
         self._check_range(first, last)
         cells = (

@@ -183,7 +183,7 @@ def continued(backend: Backend, registered: Registered) -> dict[str, str]:
     }
     own, limit = int(registered.campaign.promise.guarantee.rho * PICO_RHO), course.stage.scope_limit
     room = limit - backend.campaigns.ledger.reserved(registered.scope)
-    # Without any, it is refused when it is created, and why is told there.
+    # Without any, it is refused when it is created, with the reason.
     proposed = rounded_down(Fraction(room, PICO_RHO), 4) if 0 < room < own else _rho(own)
     return {**found, "scope_rho": _rho(limit), "rho": proposed}
 

@@ -200,7 +200,7 @@ def spending_of(
     """Of the scopes of campaigns, each once."""
     budgets = []
     for registered in {each.scope: each for each in readable}.values():
-        # One that cannot be read is told where it is shown.
+        # One that cannot be read is reported where it is shown.
         with suppress(AdsbpcError):
             budgets.append(_scope_budget(book, publication, registered))
     return Spending(
