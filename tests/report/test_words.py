@@ -67,7 +67,7 @@ def test_the_summary_does_not_call_a_close_race() -> None:
 
 def test_the_summary_of_noise_alone() -> None:
     text = wording.summary(MadeUp(volume=0.1, scale=20).report())
-    assert text.endswith("so far, which cannot be told from nothing yet.")
+    assert text.endswith("so far, which cannot be told from zero yet.")
 
 
 def test_other_is_nobodys_lead() -> None:
@@ -284,7 +284,7 @@ def test_the_table(width: int) -> None:
     assert "100%" in rows[-1]
     marked = [row for row in rows if " ~ │" in row]
     assert marked
-    assert "~ cannot be told from nothing at 95%" in text
+    assert "~ cannot be told from zero at 95%" in text
 
 
 def test_the_table_without_noisy_cells_has_no_footnote() -> None:
@@ -297,7 +297,7 @@ def test_the_table_of_personal_budgets_has_a_footnote() -> None:
     assert f"{total.low:,.0f} to {total.high:,.0f}" in text
     # Lines are broken where the table ends.
     footnotes = " ".join(text.rpartition("┘")[2].split())
-    assert footnotes == f"{notes.UPPER_ENDS} ~ cannot be told from nothing at 95%"
+    assert footnotes == f"{notes.UPPER_ENDS} ~ cannot be told from zero at 95%"
 
 
 def test_names_are_no_markup() -> None:

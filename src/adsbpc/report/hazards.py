@@ -112,7 +112,7 @@ def hazards_of(spec: CampaignSpec, promise: Promise, audited: bool | None) -> tu
             standing="met in part",
             answer="Small publishers carry the same noise as large ones, so that their relative "
             "error is larger; what heavy users do beyond their bound is cut. Every figure has an "
-            "interval, and reports mark what cannot be told from nothing.",
+            "interval, and reports mark what cannot be told from zero.",
         ),
     )
 

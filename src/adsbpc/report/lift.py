@@ -30,7 +30,7 @@ class Lift:
     the control, or one that sees all but the publishers `withheld`. `keys` are the values of
     further dimensions. The plain interval holds for one look, the band for all of them; there is
     none before enough people are behind both arms. `relative` figures are None where the control
-    cannot be told from nothing, `cost` ones without spend or where nothing was surely caused.
+    cannot be told from zero, `cost` ones without spend or where nothing was surely caused.
     `slots_needed` says after how many slots an effect would be told, if it goes on as so far."""
 
     measure: str

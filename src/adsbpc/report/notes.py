@@ -58,7 +58,7 @@ def slots(report: Report, drawn: int) -> str:
     word = report.timeline.word
     note = (
         f"{wording.metric_name(report).capitalize()} of each {word} alone, on a scale of its own "
-        "for each publisher. Pale bars cannot be told from nothing; "
+        "for each publisher. Pale bars cannot be told from zero; "
         f"lines are {wording.level_name(report)} intervals."
     )
     if drawn < report.newest.slot:
@@ -111,7 +111,7 @@ def table(report: Report) -> str:
         )
     if any(standing.total.noisy for standing in report.standings.publishers):
         note += (
-            f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
+            f" ~ marks what cannot be told from zero at {wording.level_name(report)}: "
             "its interval reaches zero."
         )
     return note

@@ -114,7 +114,7 @@ def summary(report: Report) -> str:
         count = f"{amount(total.estimate, shown)} ± {amount(reach, shown)}"
     sentence = f"{count} {metric_name(report)} so far"
     if total.noisy:
-        return f"{sentence}, which cannot be told from nothing yet."
+        return f"{sentence}, which cannot be told from zero yet."
     return " ".join(filter(None, (f"{sentence}{_leader(report)}.", warning(report))))
 
 

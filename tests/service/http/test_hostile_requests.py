@@ -371,7 +371,13 @@ def test_campaigns_that_name_files_are_refused(
     assert_problem(answer, 422)
     assert "root:" not in answer.text
     told = answer.json()["detail"]
-    rules = ("names a file", "is the server's", "unknown key [directory]", "the id of")
+    rules = (
+        "names a file",
+        "is decided by the server",
+        "the rest is the server's",
+        "unknown key [directory]",
+        "the id of",
+    )
     assert any(rule in told for rule in rules)
 
 
