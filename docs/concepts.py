@@ -217,7 +217,7 @@ def _truth(campaign: Campaign, folder: Path) -> dict[str, list[float]]:
 
 
 def draw_intervals() -> None:
-    """Publishers of a made-up fortnight of few people: some cannot be told from nothing."""
+    """Publishers of a made-up fortnight of few people: some cannot be told from zero."""
     with tempfile.TemporaryDirectory() as folder:
         made = make_campaign(Path(folder), 3_000, 14, 1, "last_touch")
         campaign = Campaign.load(made.spec)

@@ -29,9 +29,10 @@ def test_every_module_says_what_it_owns() -> None:
 
 
 LOCKS = [
-    "requirements/dev.txt", "requirements/uv.txt",
+    "requirements/dev.txt",
+    "requirements/uv.txt",
     *(f"integrations/requirements/{tool}.txt" for tool in ("airflow", "dagster", "dbt")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -176,8 +176,9 @@ def test_lineage_names_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     first = events[0]
     assert first["job"]["name"] == "acme.spring"
     assert [each["name"] for each in first["inputs"]] == [
-        str(file.parent / "impressions.parquet"), str(file.parent / "conversions.parquet"),
-    ]  # fmt: skip
+        str(file.parent / "impressions.parquet"),
+        str(file.parent / "conversions.parquet"),
+    ]
     assert [each["name"] for each in first["outputs"]] == [
         str(file.parent / "adsbpc-releases" / "acme" / "spring")
     ]

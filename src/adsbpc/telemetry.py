@@ -101,9 +101,10 @@ def configure() -> None:
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME)})
-    spans, numbers = TracerProvider(resource=resource), MeterProvider(
-        [PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource
-    )  # fmt: skip
+    spans, numbers = (
+        TracerProvider(resource=resource),
+        MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource),
+    )
     spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(spans)
     metrics.set_meter_provider(numbers)

@@ -167,9 +167,10 @@ def test_units_follow_shapley_values_of_raw_rates(seed: int, baseline: float | N
         values = [max(0.0, value) for value in shapley_by_orders(worth, members)]
         whole = max(sum(values), worth[frozenset(members)])
         expected = (
-            [UNIT * value / whole for value in values] if whole > 0
+            [UNIT * value / whole for value in values]
+            if whole > 0
             else [UNIT / len(members)] * len(members)
-        )  # fmt: skip
+        )
         assert [next(units) for _ in members] == pytest.approx(expected, abs=2)
     assert next(units, None) is None
 

@@ -33,15 +33,14 @@ def test_no_operator_pairs_everything(model: str, duckdb_engine: Engine, tmp_pat
             Impression("bot", f"P-{k % 3}", BEFORE + k * 100_000_000, k % 2 == 0)
             for k in range(EVENTS)
         ],
-        [
-            Conversion("bot", f"c{k}", at := BEFORE + k * 100_000_000 + 1, at)
-            for k in range(EVENTS)
-        ],
+        [Conversion("bot", f"c{k}", at := BEFORE + k * 100_000_000 + 1, at) for k in range(EVENTS)],
         attribution={
-            "model": model, "max_touches": MAX_TOUCHES, "click_lookback": "30d",
+            "model": model,
+            "max_touches": MAX_TOUCHES,
+            "click_lookback": "30d",
             "view_lookback": "30d",
         },
-    )  # fmt: skip
+    )
     credits = attribute(world.write(tmp_path), duckdb_engine).credits
     ((_, plan),) = duckdb_engine.rows(
         "plan", f"EXPLAIN (ANALYZE, FORMAT json) SELECT * FROM {credits}"

@@ -48,8 +48,9 @@ def problems(text: str, tables: dict[str, dict[str, str]]) -> list[str]:
     parsed = sqlglot.parse_one(translated, read=DIALECT).transform(_built_in)
     typed = annotate_types(
         qualify(parsed, schema=schema, dialect=DIALECT, quote_identifiers=False),
-        schema=schema, dialect=DIALECT,
-    )  # fmt: skip
+        schema=schema,
+        dialect=DIALECT,
+    )
     assert isinstance(typed, exp.Query)
     found = [
         f"{node.sql(DIALECT)}: {_family(node.left)} beside {_family(node.right)}"

@@ -27,9 +27,7 @@ def accident_in(
     releases_too: bool = True,
 ) -> Accident:
     """Three slots are in the backup, and people have seen five."""
-    file = write_campaign(
-        tmp_path / "home", 8, privacy=privacy, location=location, witness=witness
-    )  # fmt: skip
+    file = write_campaign(tmp_path / "home", 8, privacy=privacy, location=location, witness=witness)
     accident = Accident(file, location)
     if backup_after:
         accident.campaign().release(through=f"2026-03-0{backup_after}")

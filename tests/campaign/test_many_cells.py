@@ -42,9 +42,10 @@ def test_thousands_of_cells_from_files_to_the_audit(privacy: str, tmp_path: Path
     assert len(cells) == 1 + 3 + 3 * (VALUES + 1)
     for keys, cell in cells.items():
         truth = sum(
-            count for (_, *where), count in shop.conversions.items()
+            count
+            for (_, *where), count in shop.conversions.items()
             if tuple(where[: len(keys)]) == keys
-        )  # fmt: skip
+        )
         room = 6 * cell.standard_error + 0.2 * truth
         assert cell.low - room <= truth <= cell.high + room, cell
     # Each publisher's sum is far closer than a sum of so many cells would be.

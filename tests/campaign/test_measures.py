@@ -141,8 +141,9 @@ def test_the_long_form(shop: Shop) -> None:
     # Ratios stand below, under their names.
     ratios = found.filter(polars.col("query") == "ratio")
     assert ratios.group_by("measure", "view").len().sort("len").rows() == [
-        ("value per conversion", "total", 1), ("value per conversion", "publisher", 3),
-    ]  # fmt: skip
+        ("value per conversion", "total", 1),
+        ("value per conversion", "publisher", 3),
+    ]
     assert ratios["standard_error"].null_count() == len(ratios)
     assert ratios["device"].unique().to_list() == ["(all)"]
     found = found.filter(polars.col("query") != "ratio")
@@ -361,7 +362,7 @@ BY_COUNTRY = {"name": "m", "by": ["publisher", "country"]}
             "credits publishers, not touches",
         ),
     ],
-)  # fmt: skip
+)
 def test_files_that_make_no_sense(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises((SpecError, ValueError), match=words):
         CampaignSpec.model_validate({**BASE, **change})

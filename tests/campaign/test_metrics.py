@@ -219,8 +219,9 @@ def test_ranges_count_people_who_are_new(tmp_path: Path) -> None:
     # What is divided by people is told from the first slot on only.
     assert {each.name for each in report.ratios_between(2, 3)} == {"conversions per click"}
     assert {each.name for each in report.ratios_between(1, 3)} == {
-        "conversions per click", "conversion rate",
-    }  # fmt: skip
+        "conversions per click",
+        "conversion rate",
+    }
     assert {(each.first_slot, each.slot) for each in report.ratios_between(2, 3)} == {(2, 3)}
 
 

@@ -57,9 +57,10 @@ def test_fit_releases_and_audit_on_separate_spark_executors(tmp_path: Path) -> N
     on_cluster, on_one = (
         with_fit(tmp_path / name, engine=engine, options=options)
         for name, engine, options in (
-            ("cluster", "spark", _OPTIONS), ("one", "duckdb", "threads = 1")
+            ("cluster", "spark", _OPTIONS),
+            ("one", "duckdb", "threads = 1"),
         )
-    )  # fmt: skip
+    )
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, on_cluster, on_one],
         capture_output=True, text=True, check=False,

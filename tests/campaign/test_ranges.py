@@ -111,8 +111,9 @@ def test_weeks_for_marketing_mix_models(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     # The first of March 2026 is a Sunday.
     assert {(row["week"], row["slots"]) for row in rows} == {
-        (str(date(2026, 2, 23)), "1"), (str(date(2026, 3, 2)), "2"),
-    }  # fmt: skip
+        (str(date(2026, 2, 23)), "1"),
+        (str(date(2026, 3, 2)), "2"),
+    }
     paid = {
         (row["week"], row["publisher"]): row["spend"]
         for row in rows

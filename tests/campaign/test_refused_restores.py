@@ -137,8 +137,9 @@ def test_files_of_another_ledger(tmp_path: Path) -> None:
     for slot in (1, 2, 3):
         (accident.seen / f"000{slot}.json").unlink()
     for slot in (4, 5):
-        shutil.copy(other.parent / "adsbpc-releases" / "acme" / "spring" / f"000{slot}.json",
-                    accident.seen)  # fmt: skip
+        shutil.copy(
+            other.parent / "adsbpc-releases" / "acme" / "spring" / f"000{slot}.json", accident.seen
+        )
     with pytest.raises(LedgerError, match=r"0004\.json: was changed, or released from another"):
         accident.campaign().restore(accident.seen)
     unchanged(accident)

@@ -236,7 +236,7 @@ def test_a_week_that_is_not_over_is_refused(
         def now(cls, tz: tzinfo | None = None) -> Wednesday:
             return cls(2026, 3, 18, 12, tzinfo=tz)
 
-    monkeypatch.setattr("adsbpc.campaign.campaign.datetime", Wednesday)
+    monkeypatch.setattr("adsbpc.campaign.due_slots.datetime", Wednesday)
     campaign = Campaign.load(_in_weeks(tmp_path, 4))
     assert campaign.due() == campaign.due(through="2026-03-14") == range(1, 3)
     with pytest.raises(ReleaseError, match=r"slot 3: lasts until 2026-03-22T00:00:00\+00:00"):

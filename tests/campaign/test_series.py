@@ -113,8 +113,9 @@ def test_a_report_runs_on(tmp_path: Path, privacy: str) -> None:
     assert last.running_totals[0].span == (1, 5)
     for total, *of_parts in zip(
         joined.newest_totals(joined.measure),
-        *(part.newest_totals(part.measure) for part in parts), strict=True,
-    ):  # fmt: skip
+        *(part.newest_totals(part.measure) for part in parts),
+        strict=True,
+    ):
         if privacy == BOUND:
             assert total.estimate == pytest.approx(sum(each.estimate for each in of_parts))
             wanted = hypot(*(each.standard_error for each in of_parts))
@@ -256,7 +257,7 @@ def test_commands(tmp_path: Path) -> None:
 
     lines = run("release", file, "--through", END, "--json").splitlines()
     assert [json.loads(line)["slot"] for line in lines] == [1, 2, 3, 1, 2]
-    assert "2 slots stood already" in run("release", file, "--through", END)
+    assert "2 slots had been released before" in run("release", file, "--through", END)
     found = json.loads(run("status", file, "--verify", "--json"))
     assert found["renewal"] == "quarter"
     assert [each["released"] for each in found["periods"]][:2] == [3, 2]

@@ -165,16 +165,18 @@ def test_costs_of_cells_in_files(report: Report) -> None:
     ReportObject.model_validate_json(report.to_json(), strict=True)
     rows = list(csv.DictReader(report.to_csv().splitlines()))
     (row,) = (
-        each for each in rows
+        each
+        for each in rows
         if each["measure"] == "cost per conversion"
         and (each["publisher"], each["country"]) == ("P-1", "DE")
-    )  # fmt: skip
+    )
     assert (row["view"], row["query"], row["device"]) == ("publisher x country", "ratio", "(all)")
     weeks = list(csv.DictReader(report.to_mmm().splitlines()))
     paid = {
         (each["measure"], each["publisher"], each["country"], each["device"]): each["spend"]
-        for each in weeks if each["week"] == "2026-02-23"
-    }  # fmt: skip
+        for each in weeks
+        if each["week"] == "2026-02-23"
+    }
     assert paid["conversions", "P-1", "DE", "(all)"] == "300.0"
     assert paid["conversions", "P-2", "DE", "(all)"] == "0.0"
     assert paid["revenue", "P-1", "(all)", "(all)"] == "450.0"

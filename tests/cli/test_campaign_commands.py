@@ -157,7 +157,7 @@ def test_report_with_bad_input(file: Path) -> None:
         (("--out", "impressions.parquet"), 2, "is a file of events"),
         (("--out", "x.html", "--format", "csv"), 2, "its ending is not --format csv"),
         (("--format", "htm"), 2, 'csv, parquet, json, mmm. Did you mean "html"?'),
-        (("--out", "report"), 2, "has no ending that tells the format"),
+        (("--out", "report"), 2, "has no ending that says which format"),
         (("--level", 2), 2, "level = 2.0: expected a number from 0.5 to 0.9999"),
         (("--out", "no/where.csv"), 2, "does not exist. Create it first"),
     ):

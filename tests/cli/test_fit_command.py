@@ -18,9 +18,10 @@ from tests.cli.test_campaign_commands import refused, run
 def test_before_the_fit_is_made(tmp_path: Path) -> None:
     file = with_fit(tmp_path)
     refused(
-        adsbpc("fit", file, cwd=tmp_path), 1,
+        adsbpc("fit", file, cwd=tmp_path),
+        1,
         "the fit is made when slot 2 is released, and 0 of 5 are. Release it first",
-    )  # fmt: skip
+    )
 
 
 def test_a_model_without_parameters(tmp_path: Path) -> None:
@@ -102,6 +103,7 @@ def test_a_demo_of_a_fitted_model(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert sum(made["truth"].values()) > 0
     refused(
-        adsbpc("demo", "--slots", 1, "--model", "markov", cwd=tmp_path), 2,
+        adsbpc("demo", "--slots", 1, "--model", "markov", cwd=tmp_path),
+        2,
         "needs a campaign of 2 slots or more",
-    )  # fmt: skip
+    )

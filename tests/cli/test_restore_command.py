@@ -75,5 +75,5 @@ def test_a_file_that_was_changed(accident: Accident) -> None:
     file.write_text(file.read_text().replace('"scale":', '"scale":1'))
     done = adsbpc("restore", "spring.toml", "--releases", accident.seen, cwd=accident.home)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "0003.json: is not what was published of slot 3" in done.stderr
+    assert "0003.json: is not what was published for slot 3" in done.stderr
     shutil.rmtree(accident.seen)

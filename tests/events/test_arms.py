@@ -108,7 +108,8 @@ def test_the_vectors_of_the_document_hold() -> None:
 def test_ranges_end_where_shares_do() -> None:
     assert limits_of({"a": 0.1, "b": 0.9}) == (("a", "1999999999999"), ("b", "g"))
     assert limits_of({"a": 0.5, "b": 0.25}) == (
-        ("a", "8000000000000"), ("b", "c000000000000"),
-    )  # fmt: skip
+        ("a", "8000000000000"),
+        ("b", "c000000000000"),
+    )
     with pytest.raises(SpecError, match="64 hexadecimal digits"):
         KeyedArms.of("secret", SHARES)

@@ -38,8 +38,9 @@ def test_what_a_ledger_has_to_say(tmp_path: Path) -> None:
     assert (found.head, found.pico_rho) == (ledger.head("acme"), 5 + 6 + 3)
     assert found.identity == record.identity
     assert {name: len(hashes) for name, hashes in found.campaigns.items()} == {
-        "spring": 2, "summer": 1,
-    }  # fmt: skip
+        "spring": 2,
+        "summer": 1,
+    }
     assert Mark.from_text(found.to_text()) == found
 
 

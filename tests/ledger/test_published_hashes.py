@@ -63,8 +63,9 @@ def test_secret_state_cannot_be_guessed_from_a_hash(tmp_path: Path) -> None:
     tried = [json.dumps(step_of(threshold)) for threshold in PLAUSIBLE]
     assert guesses(tmp_path / "ledger.sqlite", tried) == []
     # It is the nonce that hides it.
-    (body,) = (body for entry, body, _ in rows_of(tmp_path / "ledger.sqlite")
-               if entry.kind == "state")  # fmt: skip
+    (body,) = (
+        body for entry, body, _ in rows_of(tmp_path / "ledger.sqlite") if entry.kind == "state"
+    )
     nonce = json.loads(body)["nonce"]
     assert len(bytes.fromhex(nonce)) == 32
     tried = [

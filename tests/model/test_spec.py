@@ -58,9 +58,9 @@ def test_a_good_file(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("scope =", "scop =", "[campaign] scop: unknown key. Did you mean \"scope\"? Remove it"),
+    ("scope =", "scop =", '[campaign] scop: unknown key. Did you mean "scope"? Remove it'),
     ("click_lookback", "clik_lookback", "[attribution] clik_lookback: unknown key. Did you mean"),
-    ("[attribution]", "[atribution]", "[atribution]: unknown key. Did you mean \"attribution\"?"),
+    ("[attribution]", "[atribution]", '[atribution]: unknown key. Did you mean "attribution"?'),
     ('name = "spring-shoes"', "", "[campaign] name: is missing. Add it"),
     ("[events]", "[events.columns]", "unknown key"),
     ("slots = 31", "slots = 0", "[campaign] slots = 0: expected 1 or more. Raise it"),
@@ -80,7 +80,7 @@ WRONG = [
     ('"conversions"\n\n', '"conversions"\nvalue_cap = 5\n\n', "value_cap belongs to metric"),
     ('"conversions"\n\n', '"value"\nvalue_cap = -1\n\n', "[campaign] value_cap = -1: "),
     ('"conversions"\n\n', '"value"\nvalue_cap = inf\n\n', "value_cap = inf: expected at most"),
-    ('"last_touch"', '"lst_touch"', 'expected one of \'last_touch\''),
+    ('"last_touch"', '"lst_touch"', "expected one of 'last_touch'"),
     ('"last_touch"', '"lst_touch"', 'Did you mean "last_touch"?'),
     ('"30d"', '"30 days"', "[attribution] click_lookback = '30 days': expected a whole number and"),
     ('"30d"', "30", "[attribution] click_lookback = 30: expected a whole number and a unit"),
@@ -96,7 +96,7 @@ WRONG = [
     ("[engine.options]", "[ledger]", "[ledger] memory_limit: unknown key"),
     ("[engine.options]", "[events.csv]\ndelimiter='xx'\n[engine.options]", "expected one sign"),
     ("[campaign]", 'directory = "/"\n[campaign]', "unknown key [directory]"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("part", "instead", "message"), WRONG)

@@ -157,9 +157,9 @@ def test_a_long_campaign_draws_its_newest_bars() -> None:
 
 def test_noise_alone() -> None:
     words = Outline(MadeUp(volume=0.1, scale=20).report().to_html()).words
-    assert "which cannot be told from nothing yet" in words
+    assert "which cannot be told from zero yet" in words
     assert "Shares are not shown yet" in words
-    assert "~ marks what cannot be told from nothing at 95%" in words
+    assert "~ marks what cannot be told from zero at 95%" in words
 
 
 def test_money() -> None:

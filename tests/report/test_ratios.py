@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from math import hypot, sqrt
 from statistics import NormalDist
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adsbpc.model.spend import Spend
+from adsbpc.report import ratios
 from adsbpc.report.cells import Cell
 from adsbpc.report.ratios import divided, fieller, quotient_ends
 from adsbpc.report.reach import Reach
@@ -65,6 +67,26 @@ def test_what_a_conversion_costs() -> None:
         cell, ratio = cells[name], found[name]
         assert ratio.value == pytest.approx(paid / cell.estimate)
         assert (ratio.low, ratio.high) == (paid / cell.high, paid / cell.low)
+
+
+def test_another_ratio_is_shown_wherever_ratios_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the recipe in CONTRIBUTING.md says: one entry, and everything else follows."""
+    name = "cost per hundred conversions"
+    monkeypatch.setitem(ratios.COSTS, name, ("conversions", 100))
+    made = MadeUp(publishers=("big",), slots=10, released=5, volume=500, scale=5)
+    report = made.report(spend=Spend({(("big",), 1): 100.0}))
+    one, hundred = (
+        next(each for each in report.ratios if each.name == wanted and each.is_of_everything)
+        for wanted in ("cost per conversion", name)
+    )
+    assert one.value is not None
+    assert hundred.value == pytest.approx(100 * one.value)
+    table = report.ratio_table()
+    assert table is not None
+    assert name in {str(column.header) for column in table.columns}
+    assert name in report.columns()["measure"]
+    assert name in {each["name"] for each in json.loads(report.to_json())["ratios"]}
+    assert f'"{name}"' in report.to_html()
 
 
 def test_a_cost_that_cannot_be_told() -> None:

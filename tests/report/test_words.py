@@ -6,14 +6,17 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from io import StringIO
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from adsbpc.mechanisms.planning import PLANNERS
 from adsbpc.model import Adjacency
-from adsbpc.report import Report, notes, wording
+from adsbpc.model.release_spec import MechanismName
+from adsbpc.report import Report, model_words, notes, wording
 from adsbpc.report.numbers import amount, one_in, rounded_down, rounded_up
 from tests.report.releases import MadeUp, answers_of, with_totals
 
@@ -23,6 +26,10 @@ def test_rounding_never_flatters(value: float, digits: int) -> None:
     assert float(rounded_up(value, digits)) >= value
     assert float(rounded_down(value, digits)) <= value
     assert float(rounded_up(value, digits)) == pytest.approx(value, rel=1.01 * 10.0 ** (1 - digits))
+
+
+def test_every_mechanism_has_a_planner_and_words() -> None:
+    assert wording.MECHANISMS.keys() == PLANNERS.keys() == set(get_args(MechanismName))
 
 
 def test_exact_budgets_are_shown_exactly() -> None:
@@ -60,7 +67,7 @@ def test_the_summary_does_not_call_a_close_race() -> None:
 
 def test_the_summary_of_noise_alone() -> None:
     text = wording.summary(MadeUp(volume=0.1, scale=20).report())
-    assert text.endswith("so far, which cannot be told from nothing yet.")
+    assert text.endswith("so far, which cannot be told from zero yet.")
 
 
 def test_other_is_nobodys_lead() -> None:
@@ -201,7 +208,7 @@ def test_the_summary_of_personal_budgets_gives_the_interval() -> None:
 
 def test_which_model_attributed_which_slots() -> None:
     def text(**made: object) -> str:
-        return wording.models_by_slot(MadeUp(model="shapley", **made).report())  # type: ignore[arg-type]
+        return model_words.models_by_slot(MadeUp(model="shapley", **made).report())  # type: ignore[arg-type]
 
     assert text(fit_slot=7) == (
         "Days 1 to 7 were attributed with Shapley, path form, and later ones with Shapley, whose "
@@ -217,18 +224,20 @@ def test_which_model_attributed_which_slots() -> None:
     )
     assert text(fit_slot=1, slot="1h").startswith("Hour 1 was attributed with Shapley, path form,")
     assert text() == "Every day is attributed with Shapley."
-    assert wording.models_by_slot(MadeUp().report()) == ""
+    assert model_words.models_by_slot(MadeUp().report()) == ""
 
 
 def test_how_noisy_a_fit_is() -> None:
-    assert wording.noise_of_fit(0.004).startswith("Noise of the fit moves what a publisher gets by")
-    assert "by less than 1%, which intervals do not" in wording.noise_of_fit(0.004)
-    assert "by about 7%, which intervals do not" in wording.noise_of_fit(0.07)
-    large = wording.noise_of_fit(0.3)
+    assert model_words.noise_of_fit(0.004).startswith(
+        "Noise of the fit moves what a publisher gets by"
+    )
+    assert "by less than 1%, which intervals do not" in model_words.noise_of_fit(0.004)
+    assert "by about 7%, which intervals do not" in model_words.noise_of_fit(0.07)
+    large = model_words.noise_of_fit(0.3)
     assert large.startswith("WARNING: noise of the fit moves what a publisher gets by about 30%")
     report = MadeUp(model="shapley", fit_slot=7).report()
     assert report.models is not None
-    assert wording.fit_noise(report) == ""
+    assert model_words.fit_noise(report) == ""
     noisy = replace(report.models, relative_noise=0.3)
     report.__dict__["models"] = noisy
     assert large in notes.below_table(report)
@@ -251,17 +260,17 @@ def test_how_noisy_a_fit_is() -> None:
 )
 def test_models_have_names(model: str, name: str) -> None:
     report = MadeUp(model=model, released=1).report()
-    assert wording.attribution(report.spec.attribution).startswith(f"{name}, clicks up to 30d")
+    assert model_words.attribution(report.spec.attribution).startswith(f"{name}, clicks up to 30d")
 
 
 def test_what_comparing_costs() -> None:
-    text = wording.comparison_cost(MadeUp(model="markov", fit_slot=7).report(), 7)
+    text = model_words.comparison_cost(MadeUp(model="markov", fit_slot=7).report(), 7)
     assert (
         "noisy counts that day 7 released, about people's first conversions in days 1 to 7" in text
     )
     assert "From day 8 on the daily figures above use Markov removal only" in text
     hours = MadeUp(model="shapley", fit_slot=1, slot="1h", released=2).report()
-    text = wording.comparison_cost(hours, 1)
+    text = model_words.comparison_cost(hours, 1)
     assert "first conversions in hour 1, so comparing them costs nothing more" in text
     assert "the hourly figures above use Shapley only; figures of another model every hour" in text
 
@@ -275,7 +284,7 @@ def test_the_table(width: int) -> None:
     assert "100%" in rows[-1]
     marked = [row for row in rows if " ~ │" in row]
     assert marked
-    assert "~ cannot be told from nothing at 95%" in text
+    assert "~ cannot be told from zero at 95%" in text
 
 
 def test_the_table_without_noisy_cells_has_no_footnote() -> None:
@@ -288,7 +297,7 @@ def test_the_table_of_personal_budgets_has_a_footnote() -> None:
     assert f"{total.low:,.0f} to {total.high:,.0f}" in text
     # Lines are broken where the table ends.
     footnotes = " ".join(text.rpartition("┘")[2].split())
-    assert footnotes == f"{notes.UPPER_ENDS} ~ cannot be told from nothing at 95%"
+    assert footnotes == f"{notes.UPPER_ENDS} ~ cannot be told from zero at 95%"
 
 
 def test_names_are_no_markup() -> None:

@@ -1,6 +1,6 @@
 """The strategy of a long campaign, as its plan tells it: one column, again and again.
 
-Entry b_0 is told. b_j is the sum over k of w_k lambda_k^(j - 1), rounded down, where weights and
+Entry b_0 is given. b_j is the sum over k of w_k lambda_k^(j - 1), rounded down, where weights and
 rates are whole numbers of 2^-30, and powers are multiplied with 90 bits and rounded down.
 """
 

@@ -205,7 +205,7 @@ class BookFolder:
                     sync_folder(folder)
         except OSError as error:
             raise LedgerError(
-                f"{new}: cannot be brought onto the disk ({error.strerror}). Nothing was released: "
+                f"{new}: cannot be written to the disk ({error.strerror}). Nothing was released: "
                 "run the same command again"
             ) from None
         kept = {"format": _FORMAT, "attempt": new.name, "files": files}

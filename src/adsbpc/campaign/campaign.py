@@ -12,24 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
+from adsbpc.campaign.due_slots import Through, slots_due, slots_over, starts_after
 from adsbpc.campaign.promise import as_started
 from adsbpc.campaign.release_folder import ReleaseFolder
+from adsbpc.campaign.status import Status
 from adsbpc.errors import LedgerError, ReleaseError, SpecError
 from adsbpc.ledger import Ledger, Snapshot, Verification
 from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec, spec_of
-from adsbpc.model.durations import duration_text
 from adsbpc.model.rules import cause_of
-from adsbpc.model.slots import to_microseconds
 from adsbpc.model.toml import place
-from adsbpc.report.tabular import Tabular
 from adsbpc.storage import folder_at
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
@@ -44,49 +41,6 @@ if TYPE_CHECKING:
     from adsbpc.engines import Engine
     from adsbpc.report import Report
     from adsbpc.report.statement import Statement
-
-
-@dataclass(frozen=True)
-class Status(Tabular):
-    """How far a campaign is. `over` is the last slot that has ended; `bound` is the one in force,
-    in conversions per user and slot, and `allowance` that of personal budgets: as much as so many
-    conversions with one publisher on one slot need. `scope_free` is what no campaign has reserved,
-    None for those who may not know which have started. A `closed` one releases nothing more."""
-
-    released: int
-    slots: int
-    over: int
-    campaign_budget: Budget
-    scope_budget: Budget
-    bound: int | None
-    allowance: float | None
-    ledger: str
-    scope_free: Fraction | None = None
-    closed: bool = False
-
-    def columns(self) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
-        for name, value in {**self.to_object(), "ledger": self.ledger}.items():
-            parts = value.items() if isinstance(value, dict) else [("", value)]
-            found |= {f"{name}_{part}".rstrip("_"): [figure] for part, figure in parts}
-        return found
-
-    def to_object(self) -> dict[str, Any]:
-        """For machines, wherever the ledger is."""
-        return {
-            "released": self.released,
-            "slots": self.slots,
-            "over": self.over,
-            "closed": self.closed,
-            "spent": float(self.campaign_budget.spent),
-            "left": float(self.campaign_budget.left),
-            "scope": {
-                **self.scope_budget.to_object(),
-                **({} if self.scope_free is None else {"free": float(self.scope_free)}),
-            },
-            "bound": self.bound,
-            "allowance": self.allowance,
-        }
 
 
 @dataclass(frozen=True)
@@ -160,9 +114,7 @@ class Campaign:
 
         return power_of(with_room(self.spec, self._ledger), lift, rate)
 
-    def release(
-        self, slot: int | None = None, through: date | datetime | str | None = None
-    ) -> Releases:
+    def release(self, slot: int | None = None, through: Through | None = None) -> Releases:
         """Release what is due: everything that is over, one slot, or up to a date."""
         from adsbpc.campaign.release import Releases
 
@@ -171,7 +123,7 @@ class Campaign:
     def releasing(
         self,
         slot: int | None = None,
-        through: date | datetime | str | None = None,
+        through: Through | None = None,
         shown: Callable[[Overview], None] = lambda seen: None,
     ) -> Iterator[Released]:
         """The same, one by one as they are committed. Slots released before are returned too. What
@@ -186,7 +138,7 @@ class Campaign:
     def under_way(
         self,
         slot: int | None = None,
-        through: date | datetime | str | None = None,
+        through: Through | None = None,
         shown: Callable[[Overview], None] = lambda seen: None,
     ) -> Iterator[Run]:
         """The same for whoever has an engine: one slot whenever it is asked for. At the end the
@@ -287,61 +239,13 @@ class Campaign:
                 return start_of(attributed, self.fit())
             return overview_of(attributed, number)
 
-    def due(self, slot: int | None = None, through: date | datetime | str | None = None) -> range:
+    def due(self, slot: int | None = None, through: Through | None = None) -> range:
         """The slots that a release covers; those that are not over yet are refused."""
-        grid = self.spec.grid
-        over = self.spec.last_over(to_microseconds(datetime.now(UTC)))
-        if slot is not None and through is not None:
-            raise SpecError("give a slot or a date to release through, not both")
-        if slot is not None and (not isinstance(slot, int) or isinstance(slot, bool)):
-            raise SpecError(f"slot = {slot!r}: expected a whole number")
-        if through is not None:
-            last = self._slot_at(through)
-        elif slot is not None:
-            last = slot
-        else:
-            return range(1, over + 1)
-        if not 1 <= last <= grid.count:
-            raise SpecError(f"slot {last}: expected a number from 1 to {grid.count}")
-        if last > over:
-            ends_at, settle = grid.bounds_text(last)[1], self.spec.events.settle
-            if settle:
-                ends_at += f" and is held back for {duration_text(settle)} ([events] settle)"
-            done = f"slot {over} is the last that is over" if over else "no slot is over yet"
-            raise ReleaseError(
-                f"slot {last}: lasts until {ends_at}, and what arrives before then would be lost; "
-                f"{done}. Release it after that"
-            )
-        return range(last, last + 1) if slot is not None else range(1, last + 1)
+        return slots_due(self.spec, slot, through)
 
-    def starts_after(self, through: date | datetime | str) -> bool:
+    def starts_after(self, through: Through) -> bool:
         """Whether no slot of it has begun by then."""
-        return to_microseconds(self._last_moment(through)) < self.spec.grid.starts_at
-
-    def _slot_at(self, through: date | datetime | str) -> int:
-        """The last slot of a date, or the slot of an instant, in the campaign's time zone."""
-        if self.starts_after(through):
-            raise SpecError(
-                f"through {through}: is before the campaign starts on {self.spec.campaign.start}. "
-                "Give a later date"
-            )
-        grid = self.spec.grid
-        return grid.slot_of(to_microseconds(self._last_moment(through))) or grid.count
-
-    def _last_moment(self, through: date | datetime | str) -> datetime:
-        zone = ZoneInfo(self.spec.campaign.timezone)
-        try:
-            moment = datetime.fromisoformat(str(through))
-        except ValueError:
-            raise SpecError(
-                f"through {through!r}: expected a date such as 2026-03-31, or a date and time"
-            ) from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zone)
-        whole_day = "T" not in str(through) and " " not in str(through)
-        if whole_day:
-            moment = moment.replace(hour=23, minute=59, second=59)
-        return moment
+        return starts_after(self.spec, through)
 
     def status(self, through: Mapping[str, int] | None = None) -> Status:
         """How far the campaign is and what it has spent; `through` names slots by campaign of the
@@ -352,7 +256,7 @@ class Campaign:
         return Status(
             len(releases),
             self.spec.campaign.slots,
-            self.spec.last_over(to_microseconds(datetime.now(UTC))),
+            slots_over(self.spec),
             *budgets,
             releases[-1].measures[0].bound if releases else None,
             releases[-1].measures[0].allowance if releases else None,

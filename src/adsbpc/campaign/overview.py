@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from adsbpc.campaign.data_path import Attributed, attribute
+from adsbpc.campaign.due_slots import slots_over
 from adsbpc.errors import ReleaseError
 from adsbpc.events import Reason, SourceCounts, count_rows
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Fit
 from adsbpc.model.grid import OTHER_PUBLISHER
-from adsbpc.model.slots import to_microseconds
 
 # With fewer conversions, none with a touch may be chance.
 _JUDGED_FROM = 20
@@ -69,7 +68,7 @@ def start_of(attributed: Attributed, fit: Fit | None) -> Overview:
     few conversions to judge, all slots that are over by now are looked at for them."""
     spec, engine = attributed.spec, attributed.events.engine
     seen = overview_of(attributed, 1)
-    last, judged = spec.last_over(to_microseconds(datetime.now(UTC))), seen
+    last, judged = slots_over(spec), seen
     if seen.conversions < _JUDGED_FROM and last > 1:
         with engine.scratch():
             all_over = attribute(spec, engine, range(1, last + 1), fit, kept=True)

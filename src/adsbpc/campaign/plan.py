@@ -33,6 +33,7 @@ from adsbpc.mechanisms import (
 )
 from adsbpc.model import CampaignSpec, Promise
 from adsbpc.model.attribution_spec import FittedModelName, PlainModelName
+from adsbpc.model.release_spec import MechanismName
 from adsbpc.privacy import (
     COUNT_UNITS,
     full_weight,
@@ -100,7 +101,7 @@ class Plan(Tabular):
     """
 
     promise: Promise
-    mechanism: str
+    mechanism: MechanismName
     split: dict[str, Fraction]
     bounds: str
     bound: float

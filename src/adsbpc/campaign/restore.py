@@ -42,8 +42,8 @@ def restore(
     folder = published.folder if folder is None else folder
     if ledger.mark(spec.campaign.scope) is None:
         raise LedgerError(
-            f"ledger {ledger.where}: has no scope {spec.campaign.scope!r}, so that nothing shows "
-            "whose the releases are. Restore a backup of the ledger that has the scope"
+            f"ledger {ledger.where}: has no scope {spec.campaign.scope!r}, so nothing shows whose "
+            "releases these are. Restore a backup of the ledger that has the scope"
         )
     running = take_up(spec, ledger, published)
     texts = _handed_back(running, folder)
@@ -80,8 +80,8 @@ def _handed_back(running: Running, folder: Place) -> list[str]:
             continue
         if slot != len(known) + len(texts) + 1:
             raise LedgerError(
-                f"{file}: slot {len(known) + len(texts) + 1} is missing before it. Slots go on one "
-                "by one: hand back all of them"
+                f"{file}: slot {len(known) + len(texts) + 1} is missing before it. Slots are "
+                "restored one by one: hand back all of them"
             )
         _check(running, file, slot, text, {each[slot - 1] for each in marked if slot <= len(each)})
         texts.append(text)
@@ -106,7 +106,7 @@ def _check(running: Running, file: Place, slot: int, text: str, hashes: set[str]
         )
     if hashes - {sha256(text.encode()).hexdigest()}:
         raise LedgerError(
-            f"{file}: is not what was published of slot {slot}: the mark has another hash. Hand "
+            f"{file}: is not what was published for slot {slot}: the mark has another hash. Hand "
             "back the file that people have seen"
         )
     if release.ledger is None and not hashes:
@@ -146,7 +146,7 @@ def _adopt(
     if measures.adopts_from_rows and not carries:
         raise LedgerError(
             f"slot {slot}: its release carries no commitment, as those of an earlier version do "
-            f"not, and nothing else shows whether the events are those of then. {_ENDS}"
+            f"not, and nothing else shows whether the events are the same as then. {_ENDS}"
         )
     with ExitStack() as stack:
 
@@ -171,7 +171,7 @@ def _adopt(
     if measures.adopts_from_rows:
         raise LedgerError(
             f"the events of slot {slot} are not those that were released. {_ENDS}, or give the "
-            "events of then"
+            "events of that time"
         )
     raise LedgerError(
         f"slot {slot}: what it left does not follow from its release and this ledger. {_ENDS}"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from adsbpc.campaign.campaign import Campaign, Status
+from adsbpc.campaign.campaign import Campaign
+from adsbpc.campaign.status import Status
 from adsbpc.errors import SourceError, SpecError
 from adsbpc.model.campaign_file import read_campaign, spec_of_period
 from adsbpc.model.periods import Period, Renewal, check_open, is_open

@@ -171,8 +171,8 @@ def releasing_together(
     asked: Iterable[Asked],
     shown: Callable[[Campaign, Overview], None] = lambda campaign, seen: None,
 ) -> Generator[Outcome, None, None]:
-    """Release what is due of each campaign, as slots are committed, in the order of time. Who fails
-    is told of at once and left; the others go on. Slots released before are returned too."""
+    """Release what is due of each campaign, as slots are committed, in the order of time. One that
+    fails is named at once and left; the others go on. Slots released before are returned too."""
     with ExitStack() as stack:
         engines = Engines()
         stack.callback(engines.close)

@@ -17,8 +17,8 @@ def run(file: Path, out: Path, quarantine: Path | None, as_json: bool) -> None:
     fit = campaign.fit()
     if spec.attribution.fit is not None and fit is None:
         notes().print(
-            f"The fit of {spec.attribution.model!r} is not made yet: all slots are attributed with "
-            f"{spec.attribution.fit.fallback!r}."
+            f"The fit of {spec.attribution.model!r} has not been made yet: all slots are "
+            f"attributed with {spec.attribution.fit.fallback!r}."
         )
     targets = [out] if quarantine is None else [out, quarantine]
     check_targets(targets, spec, file)

@@ -19,7 +19,7 @@ def init(
     impressions: Annotated[
         str | None,
         typer.Option(
-            metavar="FILES", help="Look at these and propose a file for them: CSV or Parquet."
+            metavar="FILES", help="Look at these, CSV or Parquet, and propose a file for them."
         ),
     ] = None,
     conversions: Annotated[
@@ -30,12 +30,12 @@ def init(
         typer.Option(
             "--column",
             metavar="SOURCE.FIELD=NAME",
-            help="Which column is what, where that is not found by itself: such as "
+            help="Which column holds a field, where the proposal is wrong or missing, such as "
             "impressions.user_id=visitor; repeat for more.",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the campaign; that of the file if left out.")
+        str | None, typer.Option(help="Name of the campaign; by default that of the file.")
     ] = None,
     advertiser: Annotated[
         str | None, typer.Option(help="The advertiser's id in the events.")
@@ -44,15 +44,17 @@ def init(
         str | None,
         typer.Option(
             metavar="DATE",
-            help="First day; if left out that of the conversions, or the first of this month.",
+            help="First day; by default that of the conversions, or the first of this month.",
         ),
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(min=1, max=8_784, help="How many slots; if left out as many as there are."),
+        typer.Option(
+            min=1, max=8_784, help="How many slots; by default as many as the files cover."
+        ),
     ] = None,
     timezone: Annotated[
-        str | None, typer.Option(help="Where days begin; this machine's if left out.")
+        str | None, typer.Option(help="Time zone of the days; by default this machine's.")
     ] = None,
     publishers: Annotated[
         list[str] | None, typer.Option("--publisher", help="A publisher's id; repeat for more.")
@@ -61,8 +63,8 @@ def init(
         bool,
         typer.Option(
             "--publishers-are-public",
-            help="The publishers that are found may be listed in public: without this they are "
-            "written down as a draft.",
+            help="The publishers that are found may be listed in public; without this they are "
+            "written to a draft.",
         ),
     ] = False,
     rho: Annotated[float, typer.Option(help="The budget of the campaign in zCDP.")] = 1.0,
@@ -92,17 +94,17 @@ def plan(
         typer.Option(
             min=1,
             max=1_000_000,
-            help="Conversions of one person on one slot to show errors for; under personal-budget "
-            "with one publisher.",
+            help="Show errors for so many conversions of one person in one slot; under "
+            "personal-budget with one publisher.",
         ),
     ] = None,
     pilot: Annotated[
         Path | None,
         typer.Option(
             metavar="DATA",
-            help="Try personal budgets out on data that may be looked at, earlier or public: "
+            help="Try out personal budgets on data that you may look at, earlier or public: "
             "Parquet or CSV with user_id, slot, publisher_id and credit, as adsbpc attribute "
-            "writes it. Says which heavy_user to write down.",
+            "writes it. Suggests a heavy_user.",
         ),
     ] = None,
     expect: Annotated[
@@ -110,7 +112,7 @@ def plan(
         typer.Option(
             metavar="MEASURE=AMOUNT",
             help="How much the whole campaign will count, such as conversions=70000; repeat for "
-            "more measures. Goes before [expected] of the campaign file.",
+            "more measures. Takes precedence over [expected] in the campaign file.",
         ),
     ] = None,
     target: Annotated[
@@ -126,14 +128,14 @@ def plan(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="The smallest lift of interest, such as 10%: says how likely a trial shows it, "
-            "and which rho or how many slots it takes. Goes with --rate.",
+            help="The smallest lift of interest, such as 10%: says how likely a trial is to show "
+            "it, and which rho or how many slots that takes. Goes with --rate.",
         ),
     ] = None,
     rate: Annotated[
         str | None,
         typer.Option(
-            metavar="PERCENT", help="The part of the control that will convert, such as 1%."
+            metavar="PERCENT", help="The share of the control that will convert, such as 1%."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -182,9 +184,9 @@ def release(
     A slot is due when it is over: run this after the day's files have landed, because a released
     slot is never drawn again. One that was released before is returned as it was.
 
-    Of several campaigns, those that read the same events share one scan of them, and each is
-    released as it is alone. Who fails stops no other, is named at the end, and makes the exit code
-    1; run it again after correcting it.
+    Campaigns that read the same events share one scan of them, and each is released as it would be
+    alone. One that fails does not stop the others; it is named at the end, and the exit code is 1.
+    Correct it and run the command again.
     """
     from adsbpc.cli.release import run
 
@@ -196,10 +198,10 @@ def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask: it cannot be undone.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """End a campaign early; its scope gets back what is not spent.
+    """End a campaign early; its scope gets back what was not spent.
 
     For a change of plan: other publishers, another model, a longer campaign. What was released
-    stays, and stays charged; nothing more is released. The file may have been edited already.
+    stays, and stays charged; nothing more is released. The file may already have been edited.
     """
     from adsbpc.cli.close import run
 
@@ -215,23 +217,23 @@ def restore(
         typer.Option(
             "--releases",
             metavar="FOLDER",
-            help="Where the release files are; the campaign's own in adsbpc-releases if left out.",
+            help="Where the release files are; by default the campaign's own in adsbpc-releases.",
         ),
     ] = None,
     config: SettingsFile = None,
     campaign: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="In place of FILE: a campaign of the service; stop it first."
+            metavar="ID", help="Instead of FILE, a campaign of the service, which must be stopped."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on from published releases that a restored ledger lacks.
 
-    After a backup of the ledger was put back, everything is refused that would draw again what
-    people have seen. This hands the release files back: nothing is drawn, and what they cost is
-    charged as it was.
+    After the ledger was restored from a backup, nothing is released that would draw again what
+    people have already seen. This hands the release files back to the ledger: nothing is drawn, and
+    they are charged as they were.
     """
     from adsbpc.cli.restore import run
 
@@ -243,7 +245,7 @@ def status(
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Check that no entry and no file was changed, and run the audit."
+            "--verify", help="Check that no entry or file was changed, and run the audit."
         ),
     ] = False,
     as_json: AsJson = False,

@@ -73,8 +73,8 @@ def run(
         out.print(lift)
         caused = ", ".join(f"{count:,.0f} {name}" for name, count in made.caused.items())
         out.print(
-            f"What is true of people who saw everything: ads caused {caused}, which would not "
-            "have been without them."
+            f"The truth about people who saw everything: ads caused {caused}, which would not "
+            "have happened without them."
         )
     out.print(_promise(report, released))
     out.print(budget_line(report.campaign_budget))

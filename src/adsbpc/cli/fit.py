@@ -15,7 +15,7 @@ from adsbpc.cli.console import results
 from adsbpc.errors import ReleaseError, SpecError, no_such_choice
 from adsbpc.model import Fit
 from adsbpc.model.attribution_spec import ORDERS, FittedModelName
-from adsbpc.report.wording import noise_of_fit
+from adsbpc.report.model_words import noise_of_fit
 
 
 def run(file: Path, model: str | None, order: int | None, out: Path | None, as_json: bool) -> None:

@@ -49,7 +49,7 @@ def run_create(
         print(json.dumps({**_as_object(record), "key": text}))
         return
     print(text)
-    print("Keep it: it is shown this once, and only a hash of it is stored.")
+    print("Keep it: it is shown only once, and only a hash of it is stored.")
     print(_validity(record))
 
 

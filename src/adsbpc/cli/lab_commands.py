@@ -32,13 +32,13 @@ def datasets(as_json: AsJson = False) -> None:
 def compare(
     datasets: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="See `adsbpc lab datasets`; facebook if left out."),
+        typer.Option(metavar="A,B", help="See `adsbpc lab datasets`; by default facebook."),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Your own: Parquet or CSV with user_id, slot, publisher_id, weight.",
+            help="Your own data: Parquet or CSV with user_id, slot, publisher_id, weight.",
         ),
     ] = None,
     largest_user: Annotated[
@@ -46,7 +46,7 @@ def compare(
         typer.Option(min=1, help="Public limit GS on a user's conversions in your own data."),
     ] = None,
     mechanisms: Annotated[
-        str, typer.Option(metavar="X,Y", help="Mechanisms; all but PipelineDP if left out.")
+        str, typer.Option(metavar="X,Y", help="Mechanisms; by default all but PipelineDP.")
     ] = "",
     rho: Annotated[str, typer.Option(metavar="RHO,RHO", help="Budgets.")] = "1",
     slots: Annotated[
@@ -64,12 +64,14 @@ def compare(
     seed: Seed = 1,
     allowance: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Of personal budgets: public, in place of one that is found."),
+        typer.Option(
+            min=0.1, help="A public one for personal budgets, in place of one that is found."
+        ),
     ] = None,
     jobs: Jobs = 1,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw it: FILE.svg and FILE.png."),
+        typer.Option(metavar="FILE", help="Draw the result: FILE.svg and FILE.png."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -100,7 +102,7 @@ def compare(
 @lab.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Experiments; all if left out.")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Experiments; by default all.")
     ] = None,
     trials: Trials = 10,
     seed: Seed = 1,
@@ -109,7 +111,7 @@ def reproduce(
         int, typer.Option(min=100, help="People in zipf, normal and uniform; the paper has 10^6.")
     ] = 100_000,
     criteo_users: Annotated[
-        int | None, typer.Option(min=100, help="People in the Criteo surrogate; all if left out.")
+        int | None, typer.Option(min=100, help="People in the Criteo surrogate; by default all.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results and figures go.")] = Path(
         "lab-results"
@@ -119,7 +121,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments again, and show what it printed beside the results.
+    """Run the paper's experiments again, beside what it printed.
 
     Finished runs are kept under DIR/cache: an interrupted reproduction goes on where it stopped.
     """
@@ -137,17 +139,21 @@ def coverage(
     rho: Annotated[str, typer.Option(metavar="RHO", help="Budget of each.")] = "1",
     mechanism: Annotated[str, typer.Option(help="personal-budget or adsbpc.")] = "personal-budget",
     datasets: Annotated[
-        str, typer.Option(metavar="A,B", help="Conversions of these instead, drawn anew each time.")
+        str,
+        typer.Option(
+            metavar="A,B", help="Take conversions of these instead, drawn anew each time."
+        ),
     ] = "",
     seed: Seed = 1,
     jobs: Jobs = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a campaign, and count how many of its 95% intervals hold what is true.
+    """Repeat a campaign: how many of its intervals contain the truth?
 
-    Conversions, revenue, impressions and reach of made-up people, some of whom do ten times as much
-    as most, with ratios of them; or conversions of data sets by publisher. After the first slot,
-    half of them and the last, and how many bands hold after all slots at once. Nothing is written.
+    Of 95% intervals, for conversions, revenue, impressions and reach of made-up people, some of
+    whom do ten times as much as most, with ratios of them; or for conversions of data sets by
+    publisher. After the first slot, half of them and the last, and how many bands hold after all
+    slots at once. Nothing is written.
     """
     from adsbpc.cli.lab import run_coverage
     from adsbpc.lab.repeated import RepeatedCampaign
@@ -165,7 +171,7 @@ def lift(
     slots: Annotated[int, typer.Option(min=2, max=366, help="Days of each.")] = 31,
     rho: Annotated[str, typer.Option(metavar="RHO,RHO", help="Budgets.")] = "0.05,1",
     scenarios: Annotated[
-        str, typer.Option(metavar="A,B", help="Kinds of trials, by name; all if left out.")
+        str, typer.Option(metavar="A,B", help="Kinds of trials, by name; by default all.")
     ] = "",
     seed: Seed = 1,
     jobs: Jobs = 1,
@@ -174,9 +180,9 @@ def lift(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat trials with a known effect, and say what privacy costs them.
+    """Repeat trials with a known effect: what does privacy cost?
 
-    Counts how often the interval of the last day and the band of all days hold what is true, and
+    Counts how often the interval of the last day and the band of all days contain the truth, and
     how often somebody who looks every day would see an effect where there is none. Nothing is
     written.
     """

@@ -99,7 +99,8 @@ def _table_of_prices(prices: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for row in prices:
         table.add_row(
-            f"{row['rho']:g}", f"{row['wider_by_daily_releases']:.2%}",
+            f"{row['rho']:g}",
+            f"{row['wider_by_daily_releases']:.2%}",
             f"{row['wider_by_one_release']:.2%}",
-        )  # fmt: skip
+        )
     return table

@@ -34,7 +34,7 @@ def assign(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")],
     users: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[USER]...", help="User ids; one a line on stdin if left out."),
+        typer.Argument(metavar="[USER]...", help="User ids; by default from stdin, one per line."),
     ] = None,
     sql: Annotated[
         str | None,
@@ -48,7 +48,7 @@ def assign(
     """Say which arm of the trial people are in.
 
     The same function everywhere: an ad server that asks it shows ads to the people whom the
-    campaign counts as treated. Texts for SQL and JavaScript have the ranges of the arms, and not
+    campaign counts as treated. The SQL and the JavaScript contain the ranges of the arms, but not
     the key, which is a parameter.
     """
     from adsbpc.cli.lift import assign_arms

@@ -15,22 +15,12 @@ from adsbpc.campaign.power import USUAL_POWER, Power
 from adsbpc.cli.console import progress, results
 from adsbpc.errors import SpecError
 from adsbpc.report.numbers import rounded_up
-from adsbpc.report.wording import BUYS, promise_in_words
+from adsbpc.report.wording import BUYS, MECHANISMS, promise_in_words
 
 if TYPE_CHECKING:
     from adsbpc.lab.pilot import Pilot
 
 _SHOWN = 40
-
-_FOLLOWS = {
-    "adsbpc": "Bounds follow the data privately: a bound of r makes errors r times as large.",
-    "personal-budget": (
-        "The allowance, as many conversions with one publisher on one slot as a budget is large, "
-        "follows the data privately, and errors grow in proportion to it. Until releases show "
-        "more, it is what a person with [privacy.personal_budget] heavy_user conversions needs, 30 "
-        "if that is left out; --bound assumes another, and --pilot finds a good guess."
-    ),
-}
 
 
 def run(
@@ -75,7 +65,7 @@ def run(
             f"measurement; this plan has {float(planned.split['measurement']):.4g}."
         )
     if planned.bounds != "fixed":
-        out.print(_FOLLOWS[planned.mechanism])
+        out.print(MECHANISMS[planned.mechanism].expected)
     if planned.fit is not None:
         _print_fit(planned, planned.fit)
     if tried is not None:
@@ -161,8 +151,8 @@ def print_accuracy(planned: Plan) -> None:
     if not planned.accuracy:
         names = ", ".join(dict.fromkeys(row.measure for row in planned.queries))
         results().print(
-            f"How large that is beside what is counted: say how much you expect of {names}, with "
-            "--expect or under [expected] in the campaign file."
+            "To see how large that is beside what is counted, say how much you expect of "
+            f"{names}, with --expect or under [expected] in the campaign file."
         )
         return
     table = Table(

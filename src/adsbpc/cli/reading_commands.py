@@ -28,11 +28,11 @@ def statement(
     file: CampaignFile,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="html, json or md. The ending of --out tells too."),
+        typer.Option("--format", help="html, json or md; by default as --out ends."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write it; printed if left out."),
+        typer.Option("--out", metavar="FILE", help="Where to write it; by default it is printed."),
     ] = None,
     audit: Annotated[
         bool, typer.Option(help="Run the audit and say which of its claims hold.")
@@ -49,8 +49,9 @@ def statement(
 ) -> None:
     """Write what an auditor reads: promise, charges, the audit.
 
-    With the hazards that the promise does not cover. In the vocabulary of NIST SP 800-226, with an
-    entry for a registry of deployments. It holds no figure before noise and may be published.
+    It also names the hazards that the promise does not cover, in the vocabulary of NIST SP 800-226,
+    and has an entry for a registry of deployments. It contains no figures without noise, and may be
+    published.
     """
     from adsbpc.cli.statement import run
 
@@ -66,8 +67,8 @@ def verify(
 ) -> None:
     """Check the signature of a statement.
 
-    The signature is read from the file beside it that ends in .sig. Ends with exit code 1 if it is
-    not that of the file and the key.
+    The signature is read from the file beside it that ends in .sig. The exit code is 1 if it was
+    not made of this file with this key.
     """
     from adsbpc.cli.statement import verify as check
 
@@ -80,7 +81,7 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="html, csv, parquet, json; mmm for weeks. The ending of --out tells too.",
+            help="html, csv, parquet or json; mmm for weeks. By default as --out ends.",
         ),
     ] = None,
     out: Annotated[
@@ -96,11 +97,13 @@ def report(
     ] = False,
     measure: Annotated[
         str | None,
-        typer.Option(help="What the page or the table is about; the first measure if left out."),
+        typer.Option(help="The measure that the page or the table shows; by default the first."),
     ] = None,
     band: Annotated[
         bool,
-        typer.Option("--band", help="Also a band of running totals, for all slots at once."),
+        typer.Option(
+            "--band", help="Add bands to running totals, which hold for all slots at once."
+        ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")
@@ -121,9 +124,9 @@ def doctor(
 ) -> None:
     """Check this machine: engine, Java, disk, database, extras.
 
-    Its clock and permissions, too. For a campaign file, for the service's settings, or for the
-    machine alone. Changes nothing; one line for each thing, with the next step where something is
-    missing, and exit code 1 then.
+    Its clock and permissions, too: for a campaign file, for the service's settings, or for the
+    machine alone. Prints one line for each check, with the next step where something is missing;
+    the exit code is then 1. Changes nothing.
     """
     from adsbpc.cli.doctor import run
 
@@ -146,7 +149,9 @@ def demo(
     ] = False,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Play it over HTTP in fast time and leave the service open."),
+        typer.Option(
+            "--serve", help="Play the month over HTTP, sped up, and leave the service running."
+        ),
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve.")] = 8_080,
     day_seconds: Annotated[
@@ -160,7 +165,7 @@ def demo(
     """
     if serve and lift:
         raise typer.BadParameter(
-            "goes without --serve: the service takes no trials", param_hint="--lift"
+            "does not go with --serve: that demo has no trial", param_hint="--lift"
         )
     if serve:
         from adsbpc.cli.demo_service import run as run_service
@@ -204,8 +209,8 @@ def fit(
 ) -> None:
     """Show the parameters of a fitted attribution model.
 
-    They are public: a release gave them out. Models that follow from the same counts stand side by
-    side.
+    They are public: a release has published them. Models that follow from the same counts are shown
+    side by side.
     """
     from adsbpc.cli.fit import run
 

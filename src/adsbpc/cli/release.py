@@ -20,7 +20,7 @@ from adsbpc.cli.overview import overview_object, show_overview, show_start
 from adsbpc.cli.quarantine import note_quarantine
 from adsbpc.cli.status import budget_line
 from adsbpc.errors import SpecError
-from adsbpc.report.wording import LARGE_FIT_NOISE, noise_of_fit
+from adsbpc.report.model_words import LARGE_FIT_NOISE, noise_of_fit
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
 
         if slot is not None:
             raise SpecError(
-                f"--slot {slot}: is of one campaign, and several are given. Give one file, or "
+                f"--slot {slot}: belongs to one campaign, and several are given. Give one file, or "
                 "--through DATE"
             )
         release_many.run(given, through, dry, as_json)
@@ -46,17 +46,7 @@ def run(
         _rehearse(campaign, slot, as_json)
         return
     wanted = campaign.due(slot, through)
-    telemetry.configure()
-    done = []
-    with stoppable(), progress_of_slots(len(wanted)) as advance:
-        for released in campaign.releasing(slot, through, show_start):
-            done.append(released)
-            advance(released)
-            if as_json:
-                print(as_line(released), flush=True)
-    note_events(done)
-    for one in done:
-        note_fit(one)
+    done = _shown(campaign.releasing(slot, through, show_start), len(wanted), as_json)
     if as_json:
         return
     if not done:
@@ -84,18 +74,8 @@ def _run_series(
     if dry:
         _rehearse(series.current(), None, as_json)
         return
-    telemetry.configure()
-    done, periods = [], []
-    with stoppable(), progress_of_slots(None) as advance:
-        for campaign, released in series.releasing(through, show_start):
-            done.append(released)
-            periods.append(campaign.spec.campaign.name)
-            advance(released)
-            if as_json:
-                print(as_line(released), flush=True)
-    note_events(done)
-    for one in done:
-        note_fit(one)
+    slots = (released for _, released in series.releasing(through, show_start))
+    done = _shown(slots, None, as_json)
     if as_json:
         return
     if not done:
@@ -108,8 +88,27 @@ def _run_series(
     report = series.report()
     results().print(report.table())
     new = sum(not one.replayed for one in done)
-    print(f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} stood already.")
-    print(f"{periods[-1]}: {budget_line(report.campaign_budget)}")
+    print(
+        f"Released {counted(new, 'slot')}; {counted(len(done) - new, 'slot')} had been released "
+        "before."
+    )
+    print(f"{done[-1].release.campaign}: {budget_line(report.campaign_budget)}")
+
+
+def _shown(slots: Iterator[Released], expected: int | None, as_json: bool) -> list[Released]:
+    """All of them, each shown as it is committed; then what the operator should know of them."""
+    telemetry.configure()
+    done = []
+    with stoppable(), progress_of_slots(expected) as advance:
+        for released in slots:
+            done.append(released)
+            advance(released)
+            if as_json:
+                print(as_line(released), flush=True)
+    note_events(done)
+    for one in done:
+        note_fit(one)
+    return done
 
 
 @contextmanager
@@ -150,7 +149,7 @@ def note_events(done: list[Released], whose: str = "", left_out: str | None = No
     read = [one for one in done if one.conversions is not None]
     if not read:
         return
-    # A row without a moment is told with every slot: how many there are in all, nobody knows.
+    # A row without a moment is reported with every slot: how many there are in all, nobody knows.
     most: dict[tuple[str, str], int] = {}
     for one in read:
         for kind, count in one.quarantined.items():
@@ -169,8 +168,8 @@ def note_events(done: list[Released], whose: str = "", left_out: str | None = No
     if not any(one.conversions for one in done):
         notes().print(
             f"{whose}WARNING: no conversion was read. The slots are released and charged all the "
-            "same, because stopping would tell. Check [campaign] advertiser and [events]; next "
-            "time try --dry-run first",
+            "same, because stopping would reveal it. Check [campaign] advertiser and [events]; "
+            "next time try --dry-run first",
             style="bold yellow",
         )
 

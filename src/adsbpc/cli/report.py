@@ -27,7 +27,7 @@ def run(
     if file_format is None and ending:
         file_format = ending
     elif file_format is None and out is not None:
-        raise SpecError(f"--out {out}: has no ending that tells the format. Add --format")
+        raise SpecError(f"--out {out}: has no ending that says which format. Add --format")
     if file_format is not None and file_format not in FORMATS:
         raise no_such_choice(f"--format {file_format}", file_format, FORMATS)
     written_as = "csv" if file_format == "mmm" else file_format

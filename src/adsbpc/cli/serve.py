@@ -66,7 +66,7 @@ def _serve(settings: Settings, config: Path | None, stopping: Event) -> None:
     if not (settings.over_tls or _is_loopback(settings.service.host)):
         notes().print(
             f"[service] host = {settings.service.host!r} is reached from other machines, and "
-            "without TLS whoever stands in between reads keys and events. Put a proxy with TLS in "
+            "without TLS anybody in between can read keys and events. Put a proxy with TLS in "
             "front and set [service] public_url, or listen on 127.0.0.1.",
             style="bold yellow",
         )

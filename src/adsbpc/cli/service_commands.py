@@ -23,7 +23,9 @@ SettingsFile = Annotated[
 def serve(
     config: SettingsFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=64, help="Processes that share the port.")
     ] = None,
@@ -85,12 +87,12 @@ def create(
     ] = "",
     expires: Annotated[
         str,
-        typer.Option(metavar="WHEN", help="After days such as 90d, on a date, or never."),
+        typer.Option(metavar="WHEN", help="After some days (90d), on a date, or never."),
     ] = "365d",
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it, this once."""
+    """Create a key and print it, only this once."""
     from adsbpc.cli.keys import run_create
 
     run_create(role, subject, label, expires, config, as_json)
@@ -128,7 +130,7 @@ CampaignId = Annotated[
 
 @campaigns.command("list")
 def list_campaigns(config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Show all campaigns, how far they are, and whether one is paused or closed."""
+    """Show all campaigns: how far they are, paused or closed."""
     from adsbpc.cli.campaigns import run_list
 
     run_list(config, as_json)
@@ -136,7 +138,10 @@ def list_campaigns(config: SettingsFile = None, as_json: AsJson = False) -> None
 
 @campaigns.command()
 def withdraw(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Take back a campaign before its first slot is released: its room is free again."""
+    """Withdraw a campaign before its first slot is released.
+
+    Its room in the scope and its name are free again.
+    """
     from adsbpc.cli.campaigns import run_withdraw
 
     run_withdraw(campaign, config, as_json)
@@ -144,7 +149,10 @@ def withdraw(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson 
 
 @campaigns.command()
 def pause(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Release nothing of a campaign until it is resumed; events are taken as before."""
+    """Release nothing of a campaign until it is resumed.
+
+    Events are accepted as before, and no slot is lost.
+    """
     from adsbpc.cli.campaigns import run_pause
 
     run_pause(campaign, config, as_json)
@@ -152,7 +160,10 @@ def pause(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = F
 
 @campaigns.command()
 def resume(campaign: CampaignId, config: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Release a paused campaign again, first what ended meanwhile."""
+    """Resume a campaign that was paused.
+
+    Slots that ended meanwhile are released first.
+    """
     from adsbpc.cli.campaigns import run_resume
 
     run_resume(campaign, config, as_json)
@@ -165,7 +176,10 @@ def close_campaign(
     config: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a campaign for good; what it has not spent goes back to its scope."""
+    """End a campaign for good.
+
+    What was released stays, and what it has not spent goes back to its scope.
+    """
     from adsbpc.cli.campaigns import run_close
 
     run_close(campaign, yes, config, as_json)

@@ -118,7 +118,7 @@ def _table(campaign: Campaign, found: Status) -> Table:
             "where they are spread out",
         )
     elif found.bound is not None:
-        table.add_row("bound in force", f"{counted(found.bound, 'conversion')} a person and slot")
+        table.add_row("bound in force", f"{counted(found.bound, 'conversion')} per person and slot")
     table.add_row("ledger", found.ledger)
     return table
 

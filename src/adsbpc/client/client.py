@@ -269,7 +269,7 @@ class Client:
     def create_key(
         self, role: str, subject: str = "", label: str = "", expires_at: datetime | None = None
     ) -> dict[str, Any]:
-        """The answer holds the key, this once."""
+        """The answer holds the key, only this once."""
         wanted = {
             "role": role,
             "subject": subject,

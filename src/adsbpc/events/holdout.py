@@ -29,10 +29,11 @@ def read_holdout(spec: CampaignSpec, events: EventTables, location: str) -> Rela
     mapped = _user_field(spec, events.engine, source)
     if mapped.kind is ColumnKind.TEXT and not events.text_users:
         raise SourceError(
-            f"{source.where}, column {mapped.column!r}", "text",
+            f"{source.where}, column {mapped.column!r}",
+            "text",
             "integers, like the user ids of impressions and conversions",
             "Write the same kind of ids into all three.",
-        )  # fmt: skip
+        )
     listed = source.open(events.engine, "holdout_source", [mapped.column])
     kind = "STRING" if events.text_users else "BIGINT"
     user = f"CAST({quote_name(mapped.column)} AS {kind})"

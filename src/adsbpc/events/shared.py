@@ -41,7 +41,7 @@ _OWNER = quote_name("adsbpc: owner")
 _ADVERTISER = quote_name("adsbpc: advertiser")
 # Before it is known which rows there are.
 _NO_ROWS = Relation("")
-# Sources are told by what they were found to be.
+# Sources are compared by what they were found to be.
 _NOT_OF_JOURNEYS: Any = {
     **dict.fromkeys(("privacy", "workload", "measure", "lift", "spend", "expected"), True),
     **dict.fromkeys(("checks", "ledger", "engine"), True),

@@ -24,7 +24,7 @@ has to (`settled_us`).
 
 One slot reads what it needs: rows of other times are left where they are, and of impressions those
 of people who convert in the slot are kept, and where impressions are counted those of the slot. Bad
-rows are told with the slots that read them.
+rows are reported with the slots that read them.
 """
 
 from __future__ import annotations
@@ -198,10 +198,11 @@ def read_events(
     # The rows of one slot are few, and are kept; those of all slots stay where they are. So are
     # conversions with ids, which are gone through twice, and are few beside impressions.
     parsed = _rows(
-        engine, "conversions_parsed",
+        engine,
+        "conversions_parsed",
         conversions_checked(conversions, spec, window("conversions", conversions)),
         kept=slot is not None and "event_id" in conversions.fields,
-    )  # fmt: skip
+    )
     # The first to arrive is kept, so that a repeat can never displace what was released.
     further = conversions.further_columns
     checked = _without_repeats(
@@ -209,10 +210,11 @@ def read_events(
         f"arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1){further}",
     )  # fmt: skip
     read_conversions = _rows(
-        engine, "conversions_read",
+        engine,
+        "conversions_read",
         _good_or_bad(checked, f"arrived_us >= {reach.reads_from} AND arrived_us < {ends_at}"),
         kept=slot is not None,
-    )  # fmt: skip
+    )
 
     parsed = Relation.of(impressions_checked(impressions, spec, window("impressions", impressions)))
     checked = _without_repeats(

@@ -29,8 +29,9 @@ from adsbpc.events.schema import (
     Reason,
 )
 from adsbpc.model.clock_format import ClockFormat
+from adsbpc.model.events_spec import CsvSection
 from adsbpc.model.slots import ZoneOffset
-from adsbpc.model.spec import CampaignSpec, CsvSection
+from adsbpc.model.spec import CampaignSpec
 
 _EXPONENT = "(?:[eE][+-]?[0-9]{1,2})?"
 _IMPRESSION_KINDS = ", ".join(map(quote_text, IMPRESSION_KINDS))

@@ -295,10 +295,11 @@ class Ledger:
                     sealed = entry.sealed(previous)
                     if entry.position != count or sealed != row["hash"] or not intact:
                         return Verification(
-                            count - 1, previous,
+                            count - 1,
+                            previous,
                             f"entry {count} ({entry.kind} of slot {entry.slot}) is not what was "
                             "written",
-                        )  # fmt: skip
+                        )
                     previous = sealed
                     limit += entry.pico_rho if entry.kind == "scope" else 0
                     spent += entry.pico_rho if entry.kind == "charge" else 0

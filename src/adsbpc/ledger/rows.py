@@ -235,8 +235,8 @@ def open_campaign(connection: Connection, opening: Opening) -> None:
     guarantee, scope = opening.guarantee, opening.guarantee.scope
     if campaign_record(connection, scope, opening.campaign) is not None:
         raise LedgerError(
-            f"campaign {opening.campaign!r} was started by another process meanwhile, and runs by "
-            "that one's plan. Nothing was released or charged: run it again"
+            f"campaign {opening.campaign!r} was started by another process meanwhile, and follows "
+            "the plan of that one. Nothing was released or charged: run it again"
         )
     check_room(connection, opening)
     if scope_record(connection, scope) is None:

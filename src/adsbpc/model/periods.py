@@ -109,8 +109,8 @@ def is_open(content: Mapping[str, Any]) -> bool:
 
 
 def check_open(content: Mapping[str, Any], where: str) -> tuple[date, Renewal]:
-    """First day and renewal of a file without an end. Whatever else is wrong with it is told when
-    a period of it is read."""
+    """First day and renewal of a file without an end. Whatever else is wrong with it is reported
+    when a period of it is read."""
     campaign = content["campaign"]
     start, renewal = campaign.get("start"), campaign.get("renewal")
     if renewal not in get_args(Renewal):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 from fractions import Fraction
@@ -10,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from adsbpc.model.attribution_spec import AttributionSection
-from adsbpc.model.clock_format import ClockFormat
-from adsbpc.model.durations import MICROSECONDS_PER_HOUR, parse_duration
+from adsbpc.model.durations import MICROSECONDS_PER_HOUR
+from adsbpc.model.events_spec import EventsSection
 from adsbpc.model.grid import OTHER_PUBLISHER
 from adsbpc.model.layout import Dimension, Layout
 from adsbpc.model.lift_spec import LiftSection, check_arms
@@ -37,17 +36,10 @@ from adsbpc.model.measure_spec import (
 from adsbpc.model.periods import OPEN, Period, Renewal, parts_of
 from adsbpc.model.publisher_list import with_listed_publishers
 from adsbpc.model.release_spec import PrivacySection, WorkloadSection
-from adsbpc.model.section import DEFAULTS, Duration, Key, Name, Section, Share, Zone, known_zone
+from adsbpc.model.section import DEFAULTS, Key, Name, Section, Share, Zone, known_zone
 from adsbpc.model.slots import SlotGrid, SlotLength, Weekday, grid_of, starts_around
 from adsbpc.model.spend import SpendSection
 from adsbpc.model.toml import MisfitError
-
-EngineName = Literal["duckdb", "spark"]
-# A sign that neither names nor numbers nor lines are made of.
-_SIGN = re.compile(r"[!-/:-@\[-`{-~\t]")
-TimestampForm = Literal[
-    "auto", "zoned", "local", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds"
-]
 
 _FIRST_START, _NO_START = date(1980, 1, 1), date(2150, 1, 1)
 # Moments of events lie before it.
@@ -134,8 +126,8 @@ class CampaignSection(Section):
 
 
 def _slots_through(content: dict[str, Any], start: date, end: date) -> int:
-    """How many slots there are from one day to another. Of keys that are wrong themselves nothing
-    is said here: each is told where it is read."""
+    """How many slots there are from one day to another. Keys that are wrong themselves are
+    reported where each is read, and not here."""
     length, zone = content.get("slot", "1d"), content.get("timezone", "UTC")
     week_starts = content.get("week_starts", "monday")
     days = (end - start).days + 1
@@ -179,98 +171,6 @@ def _misfit(
         rule += '"1mo" needs that'
     choices = " or ".join(str(each) for each in nearest if each >= earliest)
     return MisfitError(f"{rule}. Say {choices}", key, value=str(day))
-
-
-class ImpressionColumns(Section):
-    user_id: Name = "user_id"
-    publisher_id: Name = "publisher_id"
-    advertiser_id: Name = "advertiser_id"
-    timestamp: Name = "timestamp"
-    kind: Name = "kind"
-    event_id: Name = "event_id"
-    arrived_at: Name = "arrived_at"
-
-
-class ConversionColumns(Section):
-    user_id: Name = "user_id"
-    advertiser_id: Name = "advertiser_id"
-    timestamp: Name = "timestamp"
-    kind: Name = "kind"
-    value: Name = "value"
-    event_id: Name = "event_id"
-    arrived_at: Name = "arrived_at"
-
-
-class CsvSection(Section):
-    """How CSV files are written. Nothing of it is guessed from a file: one person's row could
-    decide how everybody's are read. An empty `quote` makes quotes plain characters."""
-
-    delimiter: str = ","
-    quote: str = '"'
-    decimal: Literal[".", ","] = "."
-
-    @model_validator(mode="after")
-    def _two_signs(self) -> Self:
-        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote or '"')):
-            if not _SIGN.fullmatch(sign):
-                raise MisfitError(
-                    "expected one sign, neither letter nor digit, or a tab", key, value=repr(sign)
-                )
-        if self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {self.quote!r}: change one of them")
-        if "decimal" in self.model_fields_set and self.delimiter == self.decimal:
-            raise ValueError(
-                f"delimiter and decimal are both {self.decimal!r}: declare the delimiter that the "
-                "files have"
-            )
-        return self
-
-
-def _clock(text: str) -> str:
-    return ClockFormat(text).text
-
-
-class EventsSection(Section):
-    impressions: Name
-    conversions: Name
-    engine: EngineName = "duckdb"
-    timestamps: TimestampForm = "auto"
-    timestamp_format: Annotated[Name, AfterValidator(_clock)] | None = None
-    timezone: Zone | None = None
-    impression_kind: Literal["click", "view"] | None = None
-    max_lateness: Duration = parse_duration("30d")
-    settle: Duration | None = None
-    wait: Duration = 0
-    impression_columns: ImpressionColumns = DEFAULTS
-    conversion_columns: ConversionColumns = DEFAULTS
-    csv: CsvSection = DEFAULTS
-
-    @model_validator(mode="after")
-    def _one_way_to_read_moments(self) -> Self:
-        if self.timestamp_format is not None and self.timestamps != "auto":
-            raise MisfitError(
-                f"timestamp_format says how timestamps are written, and so does timestamps = "
-                f"{self.timestamps!r}: remove one of them",
-                "timestamp_format",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _arrivals_are_looked_at(self) -> Self:
-        mapped = "arrived_at" in self.impression_columns.model_fields_set
-        if self.settle is None and (self.wait or mapped):
-            key = "wait" if self.wait else "impression_columns.arrived_at"
-            raise MisfitError(
-                "needs settle, which says how long after its end a slot is released: set "
-                'settle = "1h", for example, or remove it',
-                key,
-            )
-        return self
-
-    @property
-    def held_back(self) -> int:
-        """How long after its end a slot waits for touches of its conversions."""
-        return self.settle or 0
 
 
 class ChecksSection(Section):

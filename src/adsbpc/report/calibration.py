@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Calibration:
     """How much was caused in an arm for each unit that attribution credits there, of everything
     that it sees or of the publishers `withheld` from the other arm. `factor`, `low` and `high` are
-    None where credits cannot be told from nothing."""
+    None where credits cannot be told from zero."""
 
     measure: str
     arm: str

@@ -23,7 +23,7 @@ class Cell:
     `cut` estimates what bounds or budgets kept out of the estimate, with a standard error of
     `cut_error`; both are 0 if nothing is known of that. The ends share the noise as far as `room`
     goes, which is the certain part of `cut`.
-    `noisy`: the interval reaches zero, so at its level this cannot be told from nothing. A band, if
+    `noisy`: the interval reaches zero, so at its level this cannot be told from zero. A band, if
     it was asked for and this is a running total, holds for all slots at once.
     """
 

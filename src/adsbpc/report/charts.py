@@ -151,7 +151,7 @@ def _points(report: Report, height: Spec, paint: Paint) -> Spec:
 
 
 def bars(report: Report, cells: Sequence[Cell], colour: str, paint: Paint) -> Spec:
-    """One publisher's slots, each alone; bars that cannot be told from nothing are pale."""
+    """One publisher's slots, each alone; bars that cannot be told from zero are pale."""
     rows = [
         _row(report, cell)
         | {

@@ -130,7 +130,7 @@ class Contrast:
         return value - reach * error, value + reach * error
 
     def relative(self, look: int) -> tuple[float, float, float] | None:
-        """T / (r C) - 1 by Fieller, None where the control cannot be told from nothing."""
+        """T / (r C) - 1 by Fieller, None where the control cannot be told from zero."""
         ratio = float(self.ratio[look])
         treated, control = (
             float(self.treated.totals[look]),

@@ -203,7 +203,7 @@ const explorerOf = (explorer) => {
       const share = depth === 1 ? shareOf(cell, whole, squares, reach) : null;
       const difference = changed(depth, index);
       const mark = cell.noisy
-        ? [make("span", { class: "mark", role: "img", "aria-label": "cannot be told from nothing" }, "~")]
+        ? [make("span", { class: "mark", role: "img", "aria-label": "cannot be told from zero" }, "~")]
         : [];
       return make(
         "tr",

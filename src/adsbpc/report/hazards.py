@@ -12,8 +12,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from adsbpc.model import Adjacency, CampaignSpec, Promise
+from adsbpc.model.release_spec import MechanismName
 from adsbpc.report.numbers import rounded_up
-from adsbpc.report.wording import strength
+from adsbpc.report.wording import MECHANISMS, strength
 
 Standing = Literal["met", "met in part", "not covered"]
 
@@ -35,6 +36,12 @@ class _Facts:
     spec: CampaignSpec
     promise: Promise
     audited: bool | None
+
+    @property
+    def mechanism(self) -> MechanismName:
+        # Where there is a promise, there is one.
+        assert self.spec.privacy is not None
+        return self.spec.privacy.mechanism
 
 
 def hazards_of(spec: CampaignSpec, promise: Promise, audited: bool | None) -> tuple[Hazard, ...]:
@@ -58,7 +65,7 @@ def hazards_of(spec: CampaignSpec, promise: Promise, audited: bool | None) -> tu
         Hazard(
             hazard="Sensitivity is larger than assumed",
             standing="met",
-            answer=_sensitivity(spec),
+            answer=MECHANISMS[facts.mechanism].sensitivity,
         ),
         Hazard(
             hazard="Bounds, categories or parameters are read off the data",
@@ -105,7 +112,7 @@ def hazards_of(spec: CampaignSpec, promise: Promise, audited: bool | None) -> tu
             standing="met in part",
             answer="Small publishers carry the same noise as large ones, so that their relative "
             "error is larger; what heavy users do beyond their bound is cut. Every figure has an "
-            "interval, and reports mark what cannot be told from nothing.",
+            "interval, and reports mark what cannot be told from zero.",
         ),
     )
 
@@ -148,19 +155,6 @@ def _composition(facts: _Facts) -> Hazard:
         answer="The parameters hold for all slots together. All campaigns of scope "
         f"{scope} share a limit of rho = {limit}, which the ledger cannot pass; campaigns of other "
         "scopes are not added.",
-    )
-
-
-def _sensitivity(spec: CampaignSpec) -> str:
-    mechanism = None if spec.privacy is None else spec.privacy.mechanism
-    if mechanism == "adsbpc":
-        return (
-            "What one user adds to a slot is cut to a bound in whole units, and exactly that bound "
-            "scales the noise."
-        )
-    return (
-        "What one user adds is let in until that user's own budget is spent, computed in whole "
-        "numbers over all slots, those to come included; the noise is scaled by that budget."
     )
 
 

@@ -20,7 +20,7 @@ from adsbpc.report.looks import Reals, look_slots
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
 
-# What lift is told of; squares and people are behind it.
+# What lift is shown for; squares and people are behind it.
 _TOLD = ("converters", "conversions", "value")
 
 
@@ -30,7 +30,7 @@ class Lift:
     the control, or one that sees all but the publishers `withheld`. `keys` are the values of
     further dimensions. The plain interval holds for one look, the band for all of them; there is
     none before enough people are behind both arms. `relative` figures are None where the control
-    cannot be told from nothing, `cost` ones without spend or where nothing was surely caused.
+    cannot be told from zero, `cost` ones without spend or where nothing was surely caused.
     `slots_needed` says after how many slots an effect would be told, if it goes on as so far."""
 
     measure: str
@@ -252,7 +252,7 @@ def people_by_arm(report: Report) -> dict[str, float]:
 
 
 def arm_totals(report: Report) -> list[dict[str, Any]]:
-    """What every arm has in the end, of the measures that lift is told of, and of people."""
+    """What every arm has in the end, of the measures that lift is shown for, and of people."""
     found = []
     for measure in report.spec.measures:
         if not measure.by_arm or measure.is_squared:

@@ -138,7 +138,8 @@ def _row(report: Report, lift: Lift) -> dict[str, Any]:
     }  # fmt: skip
     if lift.band_low is not None and lift.band_high is not None:
         row |= {
-            "band_low": lift.band_low, "band_high": lift.band_high,
+            "band_low": lift.band_low,
+            "band_high": lift.band_high,
             "band": interval(lift.band_low, lift.band_high, shown),
-        }  # fmt: skip
+        }
     return row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from adsbpc.model.lift_spec import LiftSection
 from adsbpc.report.balance import Balance
 from adsbpc.report.calibration import Calibration
 from adsbpc.report.lift import Lift, arm_totals, people_by_arm, uncounted_arms
@@ -122,11 +121,6 @@ def people_words(report: Report) -> list[str]:
     if report.balance is not None:
         found.append(balance_words(report.balance))
     return found
-
-
-def arms_in_words(lift: LiftSection) -> str:
-    shares = ", ".join(f"{name} {percent(share, 1)}" for name, share in lift.shares.items())
-    return shares or ", ".join(lift.names)
 
 
 def arm_rows(report: Report) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ _SEED = 20_260_301
 # Draws are gone through in parts, so that memory stays low; those of short campaigns are kept.
 _PART = 20_000
 _FEW_LOOKS = 64
-# More looks would make a page slow: of hours those at the ends of days are told, say.
+# More looks would make a page slow: of hours those at the ends of days are shown, say.
 _MOST_LOOKS = 400
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsbpc.report import wording
+from adsbpc.report import model_words, wording
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -22,7 +22,7 @@ _EARLY = 1 / 3
 
 def below_table(report: Report) -> str:
     """Where nothing else is said of a report."""
-    told = intervals(report), wording.fit_noise(report), wording.warning(report)
+    told = intervals(report), model_words.fit_noise(report), wording.warning(report)
     return " ".join(filter(None, told))
 
 
@@ -50,7 +50,7 @@ def trend(report: Report, drawn: int) -> str:
     count = len(report.standings.publishers)
     if count > drawn:
         note += f" The {drawn} largest of {count} publishers are drawn; all are in the table."
-    parts = (note, wording.models_by_slot(report), wording.fit_noise(report))
+    parts = (note, model_words.models_by_slot(report), model_words.fit_noise(report))
     return " ".join(part for part in parts if part)
 
 
@@ -58,7 +58,7 @@ def slots(report: Report, drawn: int) -> str:
     word = report.timeline.word
     note = (
         f"{wording.metric_name(report).capitalize()} of each {word} alone, on a scale of its own "
-        "for each publisher. Pale bars cannot be told from nothing; "
+        "for each publisher. Pale bars cannot be told from zero; "
         f"lines are {wording.level_name(report)} intervals."
     )
     if drawn < report.newest.slot:
@@ -86,10 +86,11 @@ def models(report: Report, drawn: int) -> str:
         "The share of conversions that each model gives a publisher, on a scale of its own for "
         f"each publisher, with {wording.level_name(report)} intervals."
     )
+    name = model_words.model_name(used)
     if any(each.model == used for each in compared):
-        note += f" The upright line is at {wording.model_name(used)}, the model in use."
+        note += f" The upright line is at {name}, the model in use."
     else:
-        note += f" {wording.model_name(used)}, the model in use, does not follow from these counts."
+        note += f" {name}, the model in use, does not follow from these counts."
     missing = len({each.publisher for each in compared}) - drawn
     if missing:
         note += f" {missing} smaller publishers are in the JSON format."
@@ -110,7 +111,7 @@ def table(report: Report) -> str:
         )
     if any(standing.total.noisy for standing in report.standings.publishers):
         note += (
-            f" ~ marks what cannot be told from nothing at {wording.level_name(report)}: "
+            f" ~ marks what cannot be told from zero at {wording.level_name(report)}: "
             "its interval reaches zero."
         )
     return note

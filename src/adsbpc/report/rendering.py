@@ -18,7 +18,7 @@ from jinja2 import (
 )
 
 from adsbpc.model import ALL_PUBLISHERS
-from adsbpc.report import notes, wording
+from adsbpc.report import model_words, notes, wording
 from adsbpc.report.numbers import amount, budget_texts, interval, percent
 from adsbpc.report.palette import variable
 
@@ -34,7 +34,7 @@ def environment(*own: BaseLoader) -> Environment:
         lstrip_blocks=True,
     )
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    made.globals |= {"notes": notes, "wording": wording}
+    made.globals |= {"model_words": model_words, "notes": notes, "wording": wording}
     made.filters |= {
         "amount": amount,
         "budget_texts": budget_texts,

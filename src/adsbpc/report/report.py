@@ -224,9 +224,10 @@ class Report(Tabular):
     def _divided(self) -> list[Measure]:
         """What ratios may be of."""
         return [
-            each for each in self.spec.measures
+            each
+            for each in self.spec.measures
             if each.metric in METRICS and each.layout.dimensions[0].name == PUBLISHER
-        ]  # fmt: skip
+        ]
 
     def newest_totals(self, measure: Measure, deepest: int = 1) -> tuple[Cell, ...]:
         """Totals so far of a measure, of views that keep so many dimensions, everything last."""
@@ -243,7 +244,7 @@ class Report(Tabular):
         return ratios_of(self, cells, 1, self.newest.slot)
 
     def ratios_between(self, first: int, last: int) -> list[Ratio]:
-        """The same of any slots that are released. Ratios to people are told from the first slot
+        """The same of any slots that are released. Ratios to people are given from the first slot
         on only: who was counted before is in no later slot."""
         self._check_range(first, last)
         cells = (

@@ -51,7 +51,7 @@ class ModelFigure:
 
 
 def scale_of_shares(report: Report, drawn: int) -> Scale | None:
-    """None where the total cannot be told from nothing, so that there are no shares."""
+    """None where the total cannot be told from zero, so that there are no shares."""
     shares = [each.share for each in report.standings.publishers[:drawn]]
     known = [share.high for share in shares if share is not None]
     return Scale.over(known) if known else None

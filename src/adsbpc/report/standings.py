@@ -24,7 +24,7 @@ class Share:
 
 @dataclass(frozen=True)
 class PublisherStanding:
-    """A publisher's total so far. There is no share where the total cannot be told from nothing."""
+    """A publisher's total so far. There is no share where the total cannot be told from zero."""
 
     total: Cell
     share: Share | None

@@ -67,7 +67,7 @@ def table_of(report: Report, truth: Mapping[str, float] | None) -> Table:
         word = report.timeline.word
         notes.append(f"All at once: holds for totals after every {word} of the campaign together.")
     if any(standing.total.noisy for standing in standings.publishers):
-        notes.append(f"{_NOISY_MARK} cannot be told from nothing at {level_name(report)}")
+        notes.append(f"{_NOISY_MARK} cannot be told from zero at {level_name(report)}")
     table.caption = Text("\n".join(notes), style="dim")
     return table
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from adsbpc.model import OTHER_PUBLISHER, Adjacency, Measure, Promise
-from adsbpc.model.attribution_spec import AttributionSection
-from adsbpc.model.durations import duration_text
 from adsbpc.model.measure_spec import COUNTED_ONCE, MetricName
 from adsbpc.model.periods import Period, parts_of
+from adsbpc.model.release_spec import MechanismName
 from adsbpc.report.numbers import (
     about,
     amount,
@@ -28,13 +27,32 @@ if TYPE_CHECKING:
 # Up to here the odds at most double or so; from there on the worst case comes close to certainty.
 _SMALL_EPSILON, _LARGE_EPSILON = 1.0, 3.0
 
-# Where the name in a campaign file is not what people call the model.
-_MODEL_NAMES = {
-    "shapley": "Shapley",
-    "shapley_path": "Shapley, path form",
-    "shapley_ordered": "Shapley in order",
-    "probabilistic": "probabilistic (Shao and Li)",
-    "markov": "Markov removal",
+
+class MechanismWords(NamedTuple):
+    """What people call a mechanism, how it holds what one user moves, and what the errors that are
+    expected of it rest on."""
+
+    title: str
+    sensitivity: str
+    expected: str
+
+
+MECHANISMS: dict[MechanismName, MechanismWords] = {
+    "adsbpc": MechanismWords(
+        "AdsBPC",
+        "What one user adds to a slot is cut to a bound in whole units, and exactly that bound "
+        "scales the noise.",
+        "Bounds follow the data privately: a bound of r makes errors r times as large.",
+    ),
+    "personal-budget": MechanismWords(
+        "personal budgets",
+        "What one user adds is let in until that user's own budget is spent, computed in whole "
+        "numbers over all slots, those to come included; the noise is scaled by that budget.",
+        "The allowance, as many conversions with one publisher on one slot as a budget is large, "
+        "follows the data privately, and errors grow in proportion to it. Until releases show "
+        "more, it is what a person with [privacy.personal_budget] heavy_user conversions needs, 30 "
+        "if that is left out; --bound assumes another, and --pilot finds a good guess.",
+    ),
 }
 
 # What each part of a budget is spent on.
@@ -46,8 +64,6 @@ BUYS = {
     "attribution fit": "noisy counts of journeys, from which the attribution model is fitted",
 }
 
-# From here on a fit misleads those who read intervals alone.
-LARGE_FIT_NOISE = 0.1
 METRICS: dict[MetricName, str] = {
     "conversions": "attributed conversions",
     "value": "attributed value",
@@ -98,7 +114,7 @@ def summary(report: Report) -> str:
         count = f"{amount(total.estimate, shown)} ± {amount(reach, shown)}"
     sentence = f"{count} {metric_name(report)} so far"
     if total.noisy:
-        return f"{sentence}, which cannot be told from nothing yet."
+        return f"{sentence}, which cannot be told from zero yet."
     return " ".join(filter(None, (f"{sentence}{_leader(report)}.", warning(report))))
 
 
@@ -337,81 +353,3 @@ def _cut_so_far(report: Report) -> str:
     if round(total.cut, shown) > 0:
         more = f" The upper ends of the intervals leave room for {in_words(total.cut)} more."
     return added + more
-
-
-def model_name(model: str) -> str:
-    return _MODEL_NAMES.get(model, model.replace("_", " "))
-
-
-def attribution(model: AttributionSection) -> str:
-    """Which touches of a journey get the credit."""
-    return (
-        f"{model_name(model.model)}, clicks up to {duration_text(model.click_lookback)}, "
-        f"views up to {duration_text(model.view_lookback)} before"
-    )
-
-
-def models_by_slot(report: Report) -> str:
-    """Which model attributed which slots, where one of them is fitted."""
-    models, section = report.models, report.spec.attribution
-    if models is None or section.fit is None:
-        return ""
-    word, model, last = report.timeline.word, model_name(section.model), section.fit.slots
-    if last is None:
-        return f"Every {word} is attributed with {model}."
-    newest, before = report.newest.slot, model_name(section.fit.fallback)
-    if newest < last:
-        return (
-            f"Attributed with {before}. From {word} {last + 1} on it will be {model}, whose "
-            f"parameters {word} {last} will release."
-        )
-    done = "" if newest > last else "will be "
-    both = " Totals add up both." if newest > last else ""
-    return (
-        f"{_first_slots(report, last).capitalize()} {'was' if last == 1 else 'were'} attributed "
-        f"with {before}, and later ones {done}with {model}, whose parameters {word} {last} "
-        f"released.{both}"
-    )
-
-
-def fit_noise(report: Report) -> str:
-    """The same of the fit that a report's figures rest on."""
-    known = None if report.models is None else report.models.relative_noise
-    return "" if known is None else noise_of_fit(known)
-
-
-def noise_of_fit(relative: float) -> str:
-    """How far a fit is off by its own noise, which no interval has."""
-    size = f"about {100 * relative:.0f}%" if relative >= 0.01 else "less than 1%"
-    if relative >= 1:
-        size = "as much as it is, or more"
-    if relative <= LARGE_FIT_NOISE:
-        return (
-            f"Noise of the fit moves what a publisher gets by {size}, which intervals do not "
-            "include."
-        )
-    return (
-        f"WARNING: noise of the fit moves what a publisher gets by {size}, and no interval "
-        "includes it: compare publishers with care. A later campaign needs a larger rho of the "
-        "fit, more people before it, or fewer publishers."
-    )
-
-
-def comparison_cost(report: Report, slot: int) -> str:
-    """Why one look at people shows several models, and only one of them every slot."""
-    word, rhythm = report.timeline.word, report.timeline.rhythm
-    long_journeys = ""
-    if report.spec.attribution.model == "markov":
-        long_journeys = " Journeys of many stages count for less in them."
-    return (
-        f"All of these come from the one set of noisy counts that {word} {slot} released, about "
-        f"people's first conversions in {_first_slots(report, slot)}, so comparing them costs "
-        f"nothing more.{long_journeys} From {word} {slot + 1} on the {rhythm} figures above use "
-        f"{model_name(report.spec.attribution.model)} only; figures of another model every {word} "
-        "would be a campaign of its own, with its own budget."
-    )
-
-
-def _first_slots(report: Report, last: int) -> str:
-    word = report.timeline.word
-    return f"{word} 1" if last == 1 else f"{word}s 1 to {last}"

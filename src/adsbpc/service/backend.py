@@ -18,11 +18,10 @@ from adsbpc.service.clock import Clock, SystemClock, now_us
 from adsbpc.service.data_folder import Disk, disk_of, enter
 from adsbpc.service.http.limits import Throttle
 from adsbpc.service.http.monitoring import Metrics
-from adsbpc.service.http.shared_notes import Sharing
+from adsbpc.service.http.sharing import Sharing
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.ingest.batches import Counts, forget_batches
-from adsbpc.service.ingest.bodies import NDJSON, check_body
-from adsbpc.service.ingest.body_room import BodyRoom
+from adsbpc.service.ingest.bodies import NDJSON, BodyRoom, check_body
 from adsbpc.service.ingest.compaction import compact
 from adsbpc.service.ingest.event_files import EventFiles
 from adsbpc.service.ingest.event_ids import tidy_event_ids

@@ -29,7 +29,7 @@ from adsbpc.errors import ServiceError
 from adsbpc.service.backend import Backend, open_backend
 from adsbpc.service.http.app import create_app
 from adsbpc.service.http.limits import Wire
-from adsbpc.service.http.shared_notes import Sharing
+from adsbpc.service.http.sharing import Sharing
 from adsbpc.service.logs import log, to_stderr
 from adsbpc.service.settings import Settings
 
@@ -100,7 +100,7 @@ class Server(uvicorn.Server):
         return Wire(self.config, self.server_state, self.lifespan.state)
 
     def listen(self) -> socket.socket:
-        """The socket, before anything runs: whether the port is free is told at once."""
+        """The socket, before anything runs: whether the port is free is known at once."""
         section = self._backend.settings.service
         family = socket.AF_INET6 if ":" in section.host else socket.AF_INET
         opened = socket.socket(family, socket.SOCK_STREAM)

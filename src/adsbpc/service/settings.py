@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from sqlalchemy.engine import make_url
@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from adsbpc.errors import SpecError, did_you_mean
 from adsbpc.ledger.database import is_secret, without_password
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND, duration_text, parse_duration
+from adsbpc.model.events_spec import EngineName
 from adsbpc.model.section import Duration, Name, Section
 from adsbpc.model.spec import EngineSection, LedgerSection
 from adsbpc.model.toml import checked, read_toml
@@ -109,7 +110,7 @@ class StatementsSection(Section):
 
 
 class NamedEngineSection(EngineSection):
-    name: Literal["duckdb", "spark"] = "duckdb"
+    name: EngineName = "duckdb"
 
 
 class Settings(Section):

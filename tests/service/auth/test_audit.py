@@ -90,9 +90,7 @@ def test_no_text_breaks_a_line(tmp_path_factory: pytest.TempPathFactory, texts: 
     folder = tmp_path_factory.mktemp("audit")
     log = AuditLog(folder, SetClock())
     for text in texts:
-        log.note(
-            Principal(text, Role.READER, text), text, text, "allowed", text, text, text
-        )  # fmt: skip
+        log.note(Principal(text, Role.READER, text), text, text, "allowed", text, text, text)
     content = (folder / "2026-03-01.jsonl").read_bytes()
     assert set(content) <= {ord("\n"), *range(32, 127)}
     assert content.count(b"\n") == len(content.splitlines()) == len(texts)

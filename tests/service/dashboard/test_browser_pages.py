@@ -87,7 +87,7 @@ def _new_key(seen: Watched, stage: Stage) -> None:
     seen.page.get_by_label("Speaks for").fill("a publisher with a name that is rather long")
     seen.page.get_by_label("Label").fill("whoever " * 12)
     seen.page.get_by_role("button", name="Make key").click()
-    seen.page.get_by_text("It is shown this once").wait_for()
+    seen.page.get_by_text("It is shown only once").wait_for()
     seen.page.locator("details.ask summary").first.click()
 
 

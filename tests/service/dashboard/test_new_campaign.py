@@ -140,9 +140,10 @@ def test_a_plan_has_a_small_publisher_and_the_frontier(stage: Stage, operator: V
     spec = stage.server.backend.campaigns.spec(fields.planned(wanted))
     planned = plan(spec)
     (small,) = (
-        row for row in planned.accuracy
+        row
+        for row in planned.accuracy
         if (row.view, row.period, row.part) == ("publisher", "campaign", 0.02)
-    )  # fmt: skip
+    )
     words = Outline(operator.send("/campaigns/new", {**wanted, "action": "plan"}).text).words
     told = about(100 * small.within)
     assert f"Conversions of a publisher with 2% of the total: within {told}%." in words
@@ -297,7 +298,7 @@ def test_weeks_start_on_the_day_that_was_chosen(stage: Stage, operator: Visitor)
         ({"slot": "1mo"}, "start", "Is not the first day of a month"),
         ({"slot": "1w", "week_starts": "Tue"}, "week_starts", "Expected one of"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_stands_beside_its_field(
     operator: Visitor, changes: dict[str, str], field: str, told: str
 ) -> None:

@@ -96,8 +96,8 @@ def test_the_footer_says_what_a_page_is_made_from(operator: Visitor, path: str, 
         ({"subject": ""}, "a key of a publisher speaks for one publisher"),
         ({"label": ""}, "label = ''"),
         ({"role": "operator"}, "an operator speaks for nobody"),
-        ({"role": "king"}, "a role or lifetime that there is not"),
-        ({"days": "-1"}, "a role or lifetime that there is not"),
+        ({"role": "king"}, "a role or lifetime that does not exist"),
+        ({"days": "-1"}, "a role or lifetime that does not exist"),
     ],
 )
 def test_a_key_that_cannot_be_made(operator: Visitor, changes: dict[str, str], told: str) -> None:

@@ -112,7 +112,7 @@ PACKED = gzip.compress(b"[]", mtime=0)
         b'[{"user_id":' + b"9" * 100_000 + b"}]",
         gzip.compress(GOOD.encode(), mtime=0),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_array_of_rows_is_refused(server: Running, body: bytes) -> None:
     assert_problem(push(server, body), 400, 413)
     answer = push(server, body, NDJSON)
@@ -141,7 +141,7 @@ def test_what_is_no_array_of_rows_is_refused(server: Running, body: bytes) -> No
         {"x" * 10_000: 1},
         {"": 1},
     ],
-)  # fmt: skip
+)
 def test_a_bad_row_does_not_hurt_its_neighbours(server: Running, fields: dict[str, Any]) -> None:
     rows = [{**IMPRESSION, "event_id": None, **more} for more in ({}, fields, {})]
     answer = push(server, json.dumps(rows).encode()).json()

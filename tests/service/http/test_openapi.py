@@ -80,8 +80,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     clock = SetClock()
     directory = tmp_path_factory.mktemp("openapi")
     sections: dict[str, dict[str, Any]] = {
-        "scheduler": {"enabled": False}, "statements": with_signing_key(directory),
-    }  # fmt: skip
+        "scheduler": {"enabled": False},
+        "statements": with_signing_key(directory),
+    }
     opened = open_backend(settings_in(directory, **sections), clock)
     # One of the checks is to send wrong keys, more of them than any address may.
     backend = replace(opened, throttle=Throttle(SystemClock(), failures=1_000_000))

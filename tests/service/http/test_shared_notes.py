@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 from adsbpc.service.clock import SystemClock
 from adsbpc.service.http.limits import Throttle
-from adsbpc.service.http.shared_notes import Note, Sharing
+from adsbpc.service.http.sharing import Note, Sharing
 from adsbpc.service.http.strangers import Strangers
 from tests.service.clocks import SetClock
 

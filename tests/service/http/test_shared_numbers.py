@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiprocessing import get_context
 
-from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
+from adsbpc.service.http.sharing import SharedNumbers, shared_memory
 
 
 def count(memory: object, place: int, times: int) -> None:

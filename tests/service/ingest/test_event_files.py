@@ -100,7 +100,7 @@ def test_a_file_that_is_gone_is_not_listed(files: EventFiles, store: Database) -
     name = files.write("impressions", impressions())
     files.discard(name)
     files.discard(name)
-    with pytest.raises(ServiceError, match="is gone before it was listed"):
+    with pytest.raises(ServiceError, match="was removed before it was listed"):
         list_files(files, store, name)
     assert files.live("impressions", "Ad-1") == []
 

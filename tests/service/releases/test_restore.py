@@ -58,9 +58,9 @@ def test_a_drill(settings: Settings, tmp_path: Path) -> None:
     clock, backup, seen = SetClock(), tmp_path / "backup", tmp_path / "seen"
     clock.moment = datetime(2026, 3, 1, 12, tzinfo=UTC)
     with running(settings, clock) as server:
-        campaign = server.client("operator").create_campaign(
-            {**content(), "privacy": PERSONAL}
-        )["id"]  # fmt: skip
+        campaign = server.client("operator").create_campaign({**content(), "privacy": PERSONAL})[
+            "id"
+        ]
         for _ in range(2):
             server.backend.scheduler.look()
             push(server, clock)

@@ -59,8 +59,9 @@ def test_a_statement_tells_what_is_visible(server: Running) -> None:
     charged = sum(each["pico_rho"] for each in release["charges"])
     assert seen["scope_spent_pico_rho"] == charged > 0
     assert seen["ledger"] == {
-        "position": release["ledger_position"], "hash": release["ledger_hash"],
-    }  # fmt: skip
+        "position": release["ledger_position"],
+        "hash": release["ledger_hash"],
+    }
     assert seen["campaigns"][0]["audit"] is None
     scope = stated(reader, other, of="scope")
     assert [each["name"] for each in scope["campaigns"]] == ["summer", "spring"]

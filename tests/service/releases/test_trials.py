@@ -16,7 +16,7 @@ from sqlalchemy import delete
 from adsbpc import Client
 from adsbpc.client import ClientError
 from adsbpc.model.arms import KeyedArms
-from adsbpc.service.releases.trial_keys import FILE
+from adsbpc.service.releases.campaign_folder import KEY_FILE
 from adsbpc.service.store import campaigns
 from tests.service.clocks import SetClock
 from tests.service.dashboard.stage import Stage
@@ -46,7 +46,7 @@ def operator(server: Running) -> Client:
 
 
 def key_file(server: Running, campaign: str) -> Path:
-    return server.backend.campaigns.folder_of(campaign) / FILE
+    return server.backend.campaigns.folder_of(campaign) / KEY_FILE
 
 
 def release_a_day(server: Running, operator: Client, clock: SetClock, campaign: str) -> None:

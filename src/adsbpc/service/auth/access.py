@@ -138,7 +138,8 @@ def check_same_origin(request: Request) -> None:
         return
     note(request, session_of(request), "send", request.url.path, "not of this origin")
     raise Problem(
-        403, "Forbidden", "This was sent by a page of another site, or by no browser of today",
+        403, "Forbidden",
+        "This was sent by a page of another site, or by a browser that is too old",
         "Open the page on this server and send it from there, or send a key instead of a cookie",
     )  # fmt: skip
 

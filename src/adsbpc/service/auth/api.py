@@ -53,7 +53,7 @@ class KeyDescription(BaseModel):
 
 
 class NewKey(KeyDescription):
-    """`key` is shown this once: only a hash of it is stored."""
+    """`key` is shown only once: no more than a hash of it is stored."""
 
     key: str
 

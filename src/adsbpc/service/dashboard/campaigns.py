@@ -21,10 +21,11 @@ from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.model.lift_spec import LiftSection
 from adsbpc.report import Report
+from adsbpc.report.model_words import attribution
 from adsbpc.report.numbers import amount, budget_texts, interval
 from adsbpc.report.page_parts import parts_of
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import attribution, decimals, metric_name
+from adsbpc.report.wording import decimals, metric_name
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, allows
 from adsbpc.service.backend import Backend
@@ -32,10 +33,10 @@ from adsbpc.service.dashboard.pages import fragment, page, span
 from adsbpc.service.dashboard.steering import steering_of
 from adsbpc.service.logs import log_failure, public_text
 from adsbpc.service.releases.campaign_api import readable_campaigns
+from adsbpc.service.releases.campaign_folder import spend_version
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.releases.course import Course
-from adsbpc.service.releases.spend import spend_version
-from adsbpc.service.releases.spending import spending_of
+from adsbpc.service.releases.publication import spending_of
 
 WIDTH, HEIGHT = 200, 40
 _MOST_POINTS = 100

@@ -119,7 +119,7 @@ def create(request: Request, form: SentForm) -> Response:
     require(request, principal, Action.MANAGE_KEYS, target=f"{values['role']}:{values['subject']}")
     if values["role"] not in set(Role) or values["days"] not in LIFETIMES:
         raise Problem(
-            422, "Unprocessable content", "The form has a role or lifetime that there is not",
+            422, "Unprocessable content", "The form has a role or lifetime that does not exist",
             "Reload the page and choose again",
         )  # fmt: skip
     days = values["days"]

@@ -242,7 +242,7 @@ def _dimensions(rows: list[_Row], values: Values) -> dict[str, Any]:
 
 
 def _rest(control: str) -> float:
-    """The part of people who are not in the control; all if that is no number, which is told."""
+    """The part of people outside the control; all if that is no number, which is reported."""
     try:
         return round(1 - float(control), 12)
     except ValueError:

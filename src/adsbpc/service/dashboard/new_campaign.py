@@ -19,16 +19,16 @@ from adsbpc.model import CampaignSpec
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.slots import Weekday
 from adsbpc.report import charts
+from adsbpc.report.model_words import model_name
 from adsbpc.report.numbers import about, rounded_up, small
 from adsbpc.report.palette import variable
 from adsbpc.report.timeline import Timeline
-from adsbpc.report.wording import BUYS, model_name, odds, strength
+from adsbpc.report.wording import BUYS, MECHANISMS, odds, strength
 from adsbpc.service.auth.access import backend_of, campaign_for, require, signed_in
 from adsbpc.service.auth.permissions import Action, Principal
 from adsbpc.service.dashboard import campaign_form as fields
 from adsbpc.service.dashboard import measure_form
-from adsbpc.service.dashboard.campaign_form import Wrong, wrongs_of
-from adsbpc.service.dashboard.continuation import continuable, continued
+from adsbpc.service.dashboard.campaign_form import Wrong, continuable, continued, wrongs_of
 from adsbpc.service.dashboard.measure_form import Values
 from adsbpc.service.dashboard.pages import SentForm, page
 
@@ -279,6 +279,7 @@ def _form(
         continuable=continuable(backend_of(request)),
         model_name=model_name,
         zones=_zones(),
+        mechanisms={name: words.title for name, words in MECHANISMS.items()},
         weekdays={day: day.capitalize() for day in get_args(Weekday)},
     )
 

@@ -143,7 +143,7 @@ def _problem_of(request: Request, error: Exception) -> Problem:
     )
     return Problem(
         503, phrase(503), "The server cannot do this now",
-        "Try again later. The operator finds why in the server's log", {"Retry-After": "30"},
+        "Try again later. The server's log tells the operator why", {"Retry-After": "30"},
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ async def receive_body(
     except TimeoutError:
         raise Problem(
             408, "Too slow", f"the body did not come within {_LONGEST_SECONDS} seconds",
-            "Send smaller batches, or over a faster line.",
+            "Send smaller batches, or over a faster connection.",
         ) from None  # fmt: skip
     return Received(b"".join(parts), encoding == "gzip")
 

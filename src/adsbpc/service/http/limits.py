@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
-from adsbpc.service.http.shared_notes import Note, SharedNotes
+from adsbpc.service.http.sharing import Note, SharedNotes
 
 # Request line, headers, trailers, and what frames chunks of a body: each of them.
 _MOST_BYTES = 2**16

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adsbpc.service.http.problems import MEDIA_TYPE, Problem, phrase
-from adsbpc.service.http.shared_numbers import Labels, SharedNumbers
+from adsbpc.service.http.sharing import Labels, SharedNumbers
 from adsbpc.service.http.strangers import Strangers
 from adsbpc.service.logs import log, log_failure
 from adsbpc.service.releases.publication import Totals
@@ -61,13 +61,15 @@ class _Families(Collector):
 
     def collect(self) -> Iterable[Metric]:
         requests = CounterMetricFamily(
-            "adsbpc_requests", "Requests by route and status, except pushes and releases by hand.",
+            "adsbpc_requests",
+            "Requests by route and status, except pushes and releases by hand.",
             labels=["method", "route", "status"],
-        )  # fmt: skip
+        )
         refused = CounterMetricFamily(
-            "adsbpc_refused_pushes", "Pushes with a key that may not push, by status.",
+            "adsbpc_refused_pushes",
+            "Pushes with a key that may not push, by status.",
             labels=["route", "status"],
-        )  # fmt: skip
+        )
         for kind, family in ((_REQUESTS, requests), (_REFUSED, refused)):
             for (counted, *labels), number in sorted(self.numbers.items()):
                 if counted == kind:

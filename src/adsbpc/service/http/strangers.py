@@ -13,7 +13,7 @@ from typing import Final
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.http.limits import counted_as
-from adsbpc.service.http.shared_notes import Note, SharedNotes
+from adsbpc.service.http.sharing import Note, SharedNotes
 
 _WITHIN_US: Final = 60 * MICROSECONDS_PER_SECOND
 _EACH, _ALL = 10, 100

@@ -179,13 +179,14 @@ def read_deliveries(
         reasons=found.reasons,
         batches=[
             DeliveredBatch(
-                source=each.source, arrived_at=each.arrived_at,
+                source=each.source,
+                arrived_at=each.arrived_at,
                 **each.answer.model_dump(include=_OF_A_BATCH),
             )
             for each in found.newest
         ],
         unknown_advertisers=[UnknownAdvertiser(**asdict(each)) for each in found.unknown],
-    )  # fmt: skip
+    )
 
 
 _OF_A_BATCH = set(DeliveredBatch.model_fields) - {"source", "arrived_at"}

@@ -1,6 +1,8 @@
-"""The body of a pushed batch: taken apart into rows, Parquet in a process of its own.
+"""The body of a pushed batch: room for it as it comes, and taken apart into rows, Parquet in a
+process of its own.
 
-Must never: hold more in memory than the limits of [ingest] allow, whatever a sender claims.
+Must never: hold more in memory than the limits of [ingest] allow, whatever a sender claims, or let
+who sends slowly keep others out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -60,6 +65,9 @@ _DECODING_SECONDS = 5
 _STARTING_SECONDS = 60
 # Of what a file unpacks to, nothing is to be kept for the next one.
 _DECODER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
+
+# Of the room for bodies, one part of so many is for one sender.
+_SHARE = 8
 
 
 class _ParquetDecoder:
@@ -228,7 +236,7 @@ def _array(body: bytes) -> list[Any]:
     if not isinstance(rows, list):
         raise Problem(
             400, "Not an array", "the body is JSON, and not an array of rows",
-            f"Send an array, or one object a line as {NDJSON}.",
+            f"Send an array, or one object per line as {NDJSON}.",
         )  # fmt: skip
     return rows
 
@@ -251,3 +259,44 @@ def _kind(column: pa.DataType) -> str:
     if pa.types.is_timestamp(column):
         return "moment"
     return "number" if pa.types.is_floating(column) else "text"
+
+
+class BodyRoom:
+    """Memory for bodies on their way, counted by what has come of them: as much as all batches that
+    may wait can take. One sender has an eighth of it, and room for one body at least."""
+
+    def __init__(self, limits: IngestSection) -> None:
+        self._room = limits.waiting_batches * limits.max_body_bytes
+        self._share = max(limits.max_body_bytes, self._room // _SHARE)
+        self._held: Counter[str] = Counter()
+        self._lock = Lock()
+
+    @contextmanager
+    def taken_by(self, owner: str) -> Iterator[Callable[[int], None]]:
+        """Around a body as it comes: what comes back takes bytes for it, or sends it away."""
+        own = 0
+
+        def take(size: int) -> None:
+            nonlocal own
+            with self._lock:
+                if self._held[owner] + size > self._share:
+                    raise _no_room(f"bodies of {owner} take {self._share} bytes already")
+                if self._held.total() + size > self._room:
+                    raise _no_room(f"bodies take {self._room} bytes already")
+                self._held[owner] += size
+                own += size
+
+        try:
+            yield take
+        finally:
+            with self._lock:
+                self._held[owner] -= own
+                # Keeps nothing of who is not here.
+                self._held += Counter()
+
+
+def _no_room(why: str) -> Problem:
+    return Problem(
+        429, "Too many bodies", why, "Send the same batch again, with the same key.",
+        {"Retry-After": "1"},
+    )  # fmt: skip

@@ -78,8 +78,8 @@ class EventFiles:
         """From the end of the caller's transaction on, which holds LOCK, the file counts."""
         if not (self.folder / name).is_file():
             raise ServiceError(
-                f"{self.folder / name}: is gone before it was listed. Leave the folder to adsbpc, "
-                "and send the batch again"
+                f"{self.folder / name}: was removed before it was listed. Leave the folder to "
+                "adsbpc, and send the batch again"
             )
         connection.execute(
             _LIST,

@@ -25,8 +25,8 @@ from adsbpc.events.schema import (
     FieldKind,
     Reason,
 )
+from adsbpc.model.events_spec import EventsSection
 from adsbpc.model.slots import to_microseconds
-from adsbpc.model.spec import EventsSection
 
 Source = Literal["impressions", "conversions"]
 

@@ -15,8 +15,8 @@ from adsbpc.service.auth.access import Caller, bearer, campaign_for
 from adsbpc.service.auth.permissions import Action
 from adsbpc.service.http.problems import Problem, problems
 from adsbpc.service.releases.campaign_api import CampaignId
+from adsbpc.service.releases.campaign_folder import arms_of
 from adsbpc.service.releases.release_api import file_name
-from adsbpc.service.releases.trial_keys import arms_of
 
 router = APIRouter(
     prefix="/v1/campaigns/{campaign}", tags=["campaigns"], dependencies=[Security(bearer)]

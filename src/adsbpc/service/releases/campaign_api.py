@@ -28,7 +28,7 @@ from adsbpc.service.http.bodies import JSON, LIMITS, media_type_of, read_body, s
 from adsbpc.service.http.problems import Problem, phrase, problems
 from adsbpc.service.releases.campaigns import Registered
 from adsbpc.service.releases.course import State
-from adsbpc.service.releases.spending import spending_of
+from adsbpc.service.releases.publication import spending_of
 
 router = APIRouter(prefix="/v1", tags=["campaigns"], dependencies=[Security(bearer)])
 
@@ -202,10 +202,11 @@ def _toml(body: bytes) -> dict[str, Any]:
     # What the parser keeps grows with the square of the parts of a dotted key.
     if len(body) > _LARGEST_TOML or max(map(_dots, body.split(b"\n"))) > _MOST_DOTS:
         raise Problem(
-            413, phrase(413),
+            413,
+            phrase(413),
             f"TOML has at most {_LARGEST_TOML} bytes here, and {_MOST_DOTS} dots in a line",
             "Send the campaign as JSON",
-        )  # fmt: skip
+        )
     return tomllib.loads(body.decode("utf-8"))
 
 

@@ -59,7 +59,7 @@ def check_keys(content: dict[str, Any]) -> None:
     for section in _SERVERS_OWN:
         if section in content:
             raise SpecError(
-                f"{WHERE}: [{section}] is the server's to say. Remove it: events come by "
+                f"{WHERE}: [{section}] is decided by the server. Remove it: events come by "
                 "POST /v1/impressions and /v1/conversions"
             )
     events = content.get("events", {})

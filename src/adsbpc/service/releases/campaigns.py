@@ -44,15 +44,15 @@ from adsbpc.service.releases.campaign_content import (
     content_of,
     given,
 )
-from adsbpc.service.releases.course import Course
-from adsbpc.service.releases.spend import with_spend
-from adsbpc.service.releases.trial_keys import (
-    FILE,
+from adsbpc.service.releases.campaign_folder import (
+    KEY_FILE,
     arms_of,
     keep_known_key,
     keep_new_key,
     with_key,
+    with_spend,
 )
+from adsbpc.service.releases.course import Course
 from adsbpc.service.settings import Settings
 from adsbpc.service.store import campaigns
 from adsbpc.storage import is_remote
@@ -265,7 +265,7 @@ class CampaignBook:
             whole["checks"] = {"min_rows": 0, **checks}
         if isinstance(content.get("lift"), dict):
             # That of the campaign takes its place once there is one.
-            whole["lift"] = {**content["lift"], "key_file": FILE}
+            whole["lift"] = {**content["lift"], "key_file": KEY_FILE}
         spec = spec_of(whole, self._settings.data, WHERE)
         spec = spec.model_copy(update={"ledger": self._ledger_section(spec.campaign.scope)})
         for name, dimension in spec.dimensions.items():

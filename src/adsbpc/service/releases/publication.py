@@ -1,4 +1,5 @@
-"""When a released slot becomes visible: at a declared moment, never when its work happens to end.
+"""When a released slot becomes visible: at a declared moment, never when its work happens to end;
+and what campaigns have spent, as far as it is visible.
 
 Must never: let readers see anything of a slot, or that it is late, change between the moments
 end + settle + k * publish_after. How long a release takes, and whether it fails, follows from
@@ -10,13 +11,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Select, and_, bindparam, func, insert, select
 from starlette.concurrency import run_in_threadpool
 
+from adsbpc.errors import AdsbpcError
 from adsbpc.ledger.database import Database
+from adsbpc.model import Budget
 from adsbpc.model.durations import MICROSECONDS_PER_SECOND
 from adsbpc.service.clock import Clock, now_us
 from adsbpc.service.releases.campaigns import CampaignBook, Registered
@@ -179,3 +184,37 @@ class Watch:
                 last = self._publication.last_slot(registered) if is_there else 0
                 self._known[registered.campaign_id] = (time.monotonic(), newest, last)
             return newest, last
+
+
+@dataclass(frozen=True)
+class Spending:
+    """`budget` is the sum over `scopes`: what is promised to somebody who is measured in all."""
+
+    scopes: int
+    budget: Budget
+
+
+def spending_of(
+    book: CampaignBook, publication: Publication, readable: Iterable[Registered]
+) -> Spending:
+    """Of the scopes of campaigns, each once."""
+    budgets = []
+    for registered in {each.scope: each for each in readable}.values():
+        # One that cannot be read is reported where it is shown.
+        with suppress(AdsbpcError):
+            budgets.append(_scope_budget(book, publication, registered))
+    return Spending(
+        len(budgets),
+        Budget(
+            sum(each.limit_pico_rho for each in budgets),
+            sum(each.spent_pico_rho for each in budgets),
+        ),
+    )
+
+
+def _scope_budget(book: CampaignBook, publication: Publication, registered: Registered) -> Budget:
+    visible = publication.visible(registered)
+    stage = book.course(registered, visible).stage
+    if stage.scope_limit:
+        return Budget(stage.scope_limit, stage.scope_spent)
+    return registered.campaign.status(visible).scope_budget

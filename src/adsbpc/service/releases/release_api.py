@@ -115,10 +115,11 @@ def _visible(request: Request, registered: Registered) -> list[str]:
 
 
 @router.post(
-    "/releases", summary="Release what is due",
+    "/releases",
+    summary="Release what is due",
     openapi_extra=body_document(ReleaseRequest, required=False),
     responses=problems(404, 409, 413, 415, 422),
-)  # fmt: skip
+)
 async def release_slots(request: Request, caller: Caller, campaign: CampaignId) -> ReleaseResult:
     """By hand what the scheduler does by itself: slots that are over for long enough, in order.
     Safe to repeat: a slot is released once. When it becomes visible does not depend on when that

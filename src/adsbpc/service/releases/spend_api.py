@@ -15,7 +15,7 @@ from adsbpc.service.auth.permissions import Action
 from adsbpc.service.http.bodies import body_document, parsed_body
 from adsbpc.service.http.problems import Problem, phrase, problems
 from adsbpc.service.releases.campaign_api import CampaignId
-from adsbpc.service.releases.spend import keep_spend
+from adsbpc.service.releases.campaign_folder import keep_spend
 
 router = APIRouter(
     prefix="/v1/campaigns/{campaign}", tags=["campaigns"], dependencies=[Security(bearer)]

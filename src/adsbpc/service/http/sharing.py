@@ -1,25 +1,68 @@
-"""What the processes of one server note for each other, so that a bound holds over all of them.
+"""What the processes of one server share: numbers that they count together, and notes for each
+other, so that a bound holds over all of them.
 
-Each writes in a ring that only it writes, so that none waits for another; whoever reads goes on
-where it was, and misses only what was overwritten since. What a process has noted stays when it
-ends: its successor reads it as the others do.
+Each writes in a part of memory that only it writes, so that none waits for another; whoever is
+asked adds up all parts, or reads on from where it was. What a process has written stays when it
+ends, and its successor goes on.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from adsbpc.service.http.shared_numbers import SharedNumbers, shared_memory
+_NUMBER = np.dtype([("label", "S248"), ("number", "<u8")])
+# There are some tens of routes, and each has a few ways to end.
+_NUMBERS = 2_048
+_BETWEEN = "\t"
 
-_ENTRY = np.dtype([("name", "S104"), ("moment_us", "<i8"), ("ends", "?")], align=True)
-_ENTRIES: Final = 4_096
+Labels = tuple[str, ...]
+
+
+def shared_memory(processes: int) -> Any:
+    """To be handed to processes when they are started."""
+    return get_context("spawn").RawArray("B", processes * _NUMBERS * _NUMBER.itemsize)
+
+
+class SharedNumbers:
+    """`place` is the number of this process, from 0 on."""
+
+    def __init__(self, memory: Any, place: int) -> None:
+        self._parts = np.frombuffer(memory, _NUMBER).reshape(-1, _NUMBERS)
+        self._own = self._parts[place]
+        self._places = {label: at for at, label in enumerate(self._own["label"]) if label}
+        self._lock = Lock()
+
+    def add_one(self, *labels: str) -> None:
+        label = _BETWEEN.join(labels).encode()
+        with self._lock:
+            at = self._places.get(label, len(self._places))
+            if at == _NUMBERS:
+                return
+            if label not in self._places:
+                self._own[at]["label"] = label
+                self._places[label] = at
+            # Last: what has no number yet is not looked at.
+            self._own[at]["number"] += 1
+
+    def totals(self) -> dict[Labels, int]:
+        """Of all processes."""
+        found: Counter[Labels] = Counter()
+        for label, number in self._parts[self._parts["number"] > 0].tolist():
+            found[tuple(label.decode().split(_BETWEEN))] += number
+        return dict(found)
+
+
+_NOTE = np.dtype([("name", "S104"), ("moment_us", "<i8"), ("ends", "?")], align=True)
+_NOTES: Final = 4_096
 # Wrong keys, lines of the audit log, lines of the log of requests.
 _TOPICS: Final = ("failures", "refusals", "requests")
-_BYTES: Final = 8 + _ENTRIES * _ENTRY.itemsize
+_BYTES: Final = 8 + _NOTES * _NOTE.itemsize
 
 
 class Note(NamedTuple):
@@ -37,7 +80,7 @@ class SharedNotes:
         parts = np.frombuffer(memory, np.uint8).reshape(-1, len(_TOPICS), _BYTES)
         own = parts[:, _TOPICS.index(topic)]
         self._written = [each[:8].view("<u8") for each in own]
-        self._rings = [each[8:].view(_ENTRY) for each in own]
+        self._rings = [each[8:].view(_NOTE) for each in own]
         self._read = [0] * len(own)
         self._place = place
 
@@ -50,7 +93,7 @@ class SharedNotes:
         """For the others; `news` are read before."""
         written, ring = self._written[self._place], self._rings[self._place]
         name = note.name.encode("ascii", "backslashreplace")
-        ring[int(written[0]) % _ENTRIES] = (name, note.moment_us, note.ends)
+        ring[int(written[0]) % _NOTES] = (name, note.moment_us, note.ends)
         # Last: what is not counted yet is not read.
         written += 1
         self._read[self._place] = int(written[0])
@@ -60,8 +103,8 @@ class SharedNotes:
         found = []
         for place, (written, ring) in enumerate(zip(self._written, self._rings, strict=True)):
             until = int(written[0])
-            for at in range(max(self._read[place], until - _ENTRIES), until):
-                name, moment_us, ends = ring[at % _ENTRIES].item()
+            for at in range(max(self._read[place], until - _NOTES), until):
+                name, moment_us, ends = ring[at % _NOTES].item()
                 found.append(Note(name.decode("ascii"), moment_us, ends))
             self._read[place] = until
         return sorted(found, key=lambda note: note.moment_us)
