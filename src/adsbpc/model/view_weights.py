@@ -18,10 +18,12 @@ def weights_for(importance: tuple[float, ...], lengths: tuple[int, ...]) -> tupl
     campaign that asks for that level alone."""
     numbers = range(LARGEST_WEIGHT + 1)
     tried = product(*[numbers] * len(lengths), numbers[1:])
+    # What matters most counts 1, or the smallest numbers that floats have would all be nothing.
+    shares = [each / max(importance) for each in importance]
     # Twice the weights are the same strategy.
     return min(
         (weights for weights in tried if gcd(*weights) == 1),
-        key=lambda weights: sum(map(mul, importance, _variances(weights, lengths))),
+        key=lambda weights: sum(map(mul, shares, _variances(weights, lengths))),
     )
 
 

@@ -146,7 +146,9 @@ def _least_cost(workload: Workload, limits: Reals) -> Scales:
     s[asked] /= (workload.variances(np.where(asked, s, 0)) / limits).max()
     cost = float((1 / s[asked]).sum())
     y = np.maximum(y, 0)
-    bound = float(2 * np.sqrt(workload.column_weights(y)[asked]).sum() - y @ limits)
+    # Sums that cancel may leave a little less than nothing.
+    weights = np.maximum(workload.column_weights(y)[asked], 0)
+    bound = float(2 * np.sqrt(weights).sum() - y @ limits)
     gap = (cost - bound) / cost
     if not gap < _LARGEST_GAP:
         raise WorkloadError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,6 +118,20 @@ def test_a_person_is_forgotten_and_no_budget_comes_back(service: Service) -> Non
         "running": ledger.reserved("running")
     }
     assert service.backend.retention.forget("nobody").rows == 0
+
+
+def test_what_a_crash_left_of_a_person_is_forgotten_too(service: Service) -> None:
+    """Files that were written and never listed; those of others are left to the sweep."""
+    files = service.backend.files
+    service.put("ann", "bob")
+    (name,) = files.listed("impressions")
+    both = pq.read_table(files.folder / name)
+    left = [files.write("impressions", both), files.write("impressions", both.slice(1))]
+    assert set(left[1:]) < {file.name for file in service.anywhere("bob")}
+    assert service.backend.retention.forget("ann").rows == 2
+    assert service.anywhere("ann") == []
+    assert not (files.folder / left[0]).exists()
+    assert (files.folder / left[1]).exists()
 
 
 def test_the_command(service: Service, tmp_path: Path) -> None:

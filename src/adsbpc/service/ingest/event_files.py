@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -166,6 +166,15 @@ class EventFiles:
             for name in names:
                 self.discard(name)
             connection.execute(delete(event_files).where(retired))
+
+    def discard_unlisted(self, source: Source, holds: Callable[[Path], bool]) -> None:
+        """Delete what a crash left behind of such rows, however new. Whoever was about to list such
+        a file is told to send it again, and has not been answered."""
+        with self._store.writing(LOCK) as connection:
+            kept = set(connection.execute(select(event_files.c.name)).scalars())
+            for file in self.folder.glob(f"{source}-*.parquet"):
+                if _OWN_NAMES.fullmatch(file.name) and file.name not in kept and holds(file):
+                    self.discard(file.name)
 
     def sweep(self) -> int:
         """Delete files that a crash left behind, and those that were retired a day ago."""

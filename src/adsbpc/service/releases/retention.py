@@ -6,7 +6,9 @@ or anything of the ledger. Nothing here returns budget.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,7 +75,17 @@ class Retention:
         def theirs(table: pa.Table) -> pa.Array:
             return pc.equal(table["user_id"], user)
 
-        rows = sum(remove_rows(self.files, self.store, each, theirs) for each in SCHEMAS)
+        def names_them(file: Path) -> bool:
+            # Gone if whoever wrote it has discarded it meanwhile.
+            with suppress(FileNotFoundError):
+                users = pq.read_table(file, columns=["user_id"])
+                return bool(pc.any(theirs(users)).as_py())
+            return False
+
+        rows = 0
+        for source in SCHEMAS:
+            rows += remove_rows(self.files, self.store, source, theirs)
+            self.files.discard_unlisted(source, names_them)
         self.files.delete_retired()
         fates: dict[Fate, list[str]] = {"absent": [], "erased": [], "kept": []}
         for registered in self.book.all():
