@@ -65,11 +65,11 @@ def trusted(
     count: float, variance: float, squared_parts: float, of_cells: float, is_decided: bool = False
 ) -> float:
     """What is added of a noisy count, where cells have the variance `of_cells` together."""
-    if count <= 0:
-        return 0.0
     harm = variance * squared_parts / of_cells if of_cells > 0 else 0.0
-    doubt = 2 * log1p((10 if is_decided else 3) * harm) * variance / count**2
-    return max(0.0, count * (1 - (doubt**2 if is_decided else doubt)))
+    doubt = 2 * log1p((10 if is_decided else 3) * harm) * variance
+    if count <= 0 or count**2 <= doubt:
+        return 0.0
+    return count * (1 - (doubt / count**2) ** (2 if is_decided else 1))
 
 
 @dataclass(frozen=True)

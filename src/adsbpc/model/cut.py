@@ -30,7 +30,7 @@ class Trust:
 
     def part(self, count: float, variance: float, harm: float) -> float:
         doubt = 2 * log1p(self.trembling * harm) * variance
-        return max(0.0, 1 - (doubt / count**2) ** self.power) if count > 0 else 0.0
+        return 1 - (doubt / count**2) ** self.power if count > 0 and count**2 > doubt else 0.0
 
     def slope(self, part: float) -> float:
         """How much more is added for one more in the count, where this part of it is. What was
