@@ -100,7 +100,7 @@ def test_first_slots_leave_room_for_people_who_come_often_at_once() -> None:
 def test_running_campaigns_add_what_was_cut_as_they_began() -> None:
     """By the plan that is stored: early ones do not say how."""
     mechanism = planned(31)
-    releases, state = run(mechanism, index_of(people(31), 31), SeededRandomness(7))
+    _, state = run(mechanism, index_of(people(31), 31), SeededRandomness(7))
     stored = asdict(mechanism.stored_plan())
     assert stored.pop("decides_cut")
     early = plan_measures(
@@ -110,8 +110,10 @@ def test_running_campaigns_add_what_was_cut_as_they_began() -> None:
     assert early.fingerprint == mechanism.fingerprint
     assert asdict(early.stored_plan()) == stored | {"decides_cut": False}
     for each, trust in ((mechanism, DECIDED), (early, GRADUAL)):
-        assert each.estimates(state.rows).trust == trust
-        assert each.running_noise(releases, (0, 31)).cut.trust == trust
+        estimates = each.estimates(state.rows)
+        cut = estimates.running_noise((0, 31)).cut
+        assert cut is not None
+        assert estimates.trust == cut.trust == trust
 
 
 @pytest.mark.slow
