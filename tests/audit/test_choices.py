@@ -123,6 +123,7 @@ def promised(mechanism: BudgetByRows, section: PersonalBudgetSection) -> Promise
         privacy, Fraction(0), stored.slot_pico_rho, stored.strategy, by_rows=True,
         looks=dict(stored.looks) or None,
         has_fine_cut=stored.has_fine_cut,
+        decides_cut=stored.decides_cut,
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ CHANGES = [
     ("heavy_user = 20", "heavy_user = 21", "'heavy_user': 20.*'heavy_user': 21"),
     ("heavy_user = 20", "heavy_user = 20\nstrategy = 'identity'", "'optimised'.*'identity'"),
     ("heavy_user = 20", "heavy_user = 20\nallowance = 2.0", "'allowance': None.*'allowance': 2.0"),
-    ("heavy_user = 20", "heavy_user = 20\nhistogram_share = 0.1", "0.05.*'histogram_share': 0.1"),
+    ("heavy_user = 20", "heavy_user = 20\nhistogram_share = 0.1", "None.*'histogram_share': 0.1"),
     ("heavy_user = 20", "heavy_user = 20\nprevious = 'x'", "'previous': None.*'previous': 'x'"),
 ]
 
@@ -122,17 +122,20 @@ def test_changed_parameters_are_refused(before: str, after: str, message: str, f
 
 def test_a_default_may_be_written_down(file: Path) -> None:
     Campaign.load(file).release(1)
-    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nhistogram_share = 0.05")
+    edit(file, PERSONAL, f"{PERSONAL}\n[privacy.personal_budget]\nstrategy = 'optimised'")
     assert len(Campaign.load(file).release()) == 5
 
 
 @pytest.mark.parametrize("started", [PERSONAL, ADSBPC])
-@pytest.mark.parametrize("heavy_user", first(1, [20, None]))
+@pytest.mark.parametrize(
+    "stated", first(1, [{"heavy_user": 20, "histogram_share": 0.04}, {"heavy_user": 20}, {}])
+)
 def test_what_a_file_leaves_out_stays_as_it_was(
-    heavy_user: int | None, started: str, tmp_path: Path
+    stated: dict[str, float], started: str, tmp_path: Path
 ) -> None:
     """Whatever leaving it out would mean for a new campaign."""
-    guess = f"\n[privacy.personal_budget]\nheavy_user = {heavy_user}" if heavy_user else ""
+    lines = "\n".join(f"{key} = {value}" for key, value in stated.items())
+    guess = f"\n[privacy.personal_budget]\n{lines}" if stated else ""
     file = write_campaign(tmp_path, privacy=started + guess)
     Campaign.load(file).release(1)
     edit(file, started + guess, "")
@@ -143,7 +146,9 @@ def test_what_a_file_leaves_out_stays_as_it_was(
     assert len(campaign.report().releases) == 5
     record = Ledger("ledger.sqlite", tmp_path).campaign("acme", "spring")
     assert record is not None
-    assert record.promise["privacy"]["personal_budget"]["heavy_user"] == heavy_user
+    promised = record.promise["privacy"]["personal_budget"]
+    for key in ("heavy_user", "histogram_share"):
+        assert promised[key] == stated.get(key)
 
 
 @pytest.mark.parametrize(("before", "after"), [(ADSBPC, PERSONAL), (PERSONAL, ADSBPC)])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adsbpc.campaign import Campaign
+from adsbpc.errors import LedgerError
 from adsbpc.model import Release
 from tests.compatibility.making import RELEASED_SLOTS, seeded_noise
 
@@ -95,6 +96,19 @@ def test_an_old_store_verifies_and_runs_to_its_end(store: Path) -> None:
     assert campaign.verify().problem is None
     assert campaign.audit().held
     assert len(campaign.report().releases) == 5
+
+
+@pytest.mark.parametrize("early", sorted({store.parent.name for store in STORES}))
+def test_an_old_store_spends_on_histograms_what_it_began_with(early: str, tmp_path: Path) -> None:
+    """A twentieth, whatever a file that leaves it open means today."""
+    (store,) = (each for each in STORES if named(each) == f"{early}-personal-budget")
+    file = shutil.copytree(store, tmp_path / "store") / "spring.toml"
+    began = file.read_text()
+    file.write_text(f"{began}\n[privacy.personal_budget]\nhistogram_share = 0.03\n")
+    with pytest.raises(LedgerError, match=r"'histogram_share': 0.05.*'histogram_share': 0.03"):
+        Campaign.load(file).release()
+    file.write_text(f"{began}\n[privacy.personal_budget]\nhistogram_share = 0.05\n")
+    assert Campaign.load(file).release(RELEASED_SLOTS + 1)
 
 
 def test_an_old_store_has_a_statement(store: Path) -> None:

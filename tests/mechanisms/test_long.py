@@ -163,7 +163,10 @@ def planned(slots: int, **section: object) -> BudgetBySlots:
         1 / UNIT,
     )
     own = PersonalBudgetSection.model_validate(section)
-    split, strategy = split_personal(Fraction(1), own, slots), on_long_grid(DECAYS, slots)
+    split, strategy = (
+        split_personal(Fraction(1), own, slots, len(LAYOUT)),
+        on_long_grid(DECAYS, slots),
+    )
     decays = ((strategy.first,), strategy.weights, strategy.rates)
     slot_rho = _paced(split["measurement"], slots)
     return plan_long(question, own, split, slot_rho, StoredPlan((), decays=decays))

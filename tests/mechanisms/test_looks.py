@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adsbpc.mechanisms.by_rows.allowance import EDGES, NORMS, crowds_of
-from adsbpc.mechanisms.by_rows.planning import look_slots, plan_by_rows
+from adsbpc.mechanisms.by_rows.planning import look_slots, plan_by_rows, split_personal
 from adsbpc.mechanisms.interface import Question
 from adsbpc.model import UNITS_PER_CONVERSION, Adjacency, Guarantee
 from adsbpc.model.release_spec import PersonalBudgetSection
@@ -50,6 +50,21 @@ def test_the_last_look_has_what_its_row_decides_about() -> None:
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(1 / 7, abs=0.001)
     assert 0.7 < shares[-1] <= 0.9
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"), [(1, "0.05"), (30, "0.05"), (40, "0.0375"), (50, "0.03"), (999, "0.03")]
+)
+def test_histograms_have_less_where_there_are_many_cells(cells: int, expected: str) -> None:
+    left_open, rho = PersonalBudgetSection(), Fraction(2)
+    for slots, share in ((31, Fraction(expected)), (8_784, Fraction(5, 100))):
+        split = split_personal(rho, left_open, slots, cells)
+        assert split == {"measurement": rho * (1 - share), "histogram": rho * share}
+    stated = PersonalBudgetSection(histogram_share=0.07)
+    assert split_personal(rho, stated, 31, cells)["histogram"] == rho * Fraction(7, 100)
+    assert split_personal(rho, PersonalBudgetSection(allowance=3.0), 31, cells) == {
+        "measurement": rho
+    }
 
 
 def test_a_campaign_goes_on_with_the_looks_that_it_began_with() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 
+from adsbpc.mechanisms import BudgetByRows, plan_measures
 from adsbpc.mechanisms.by_rows.cut import least_slots
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
+from adsbpc.model.cut import DECIDED, GRADUAL
+from adsbpc.model.plan import StoredPlan
 from adsbpc.privacy import SeededRandomness
 from tests.effort import first
 from tests.estimates import by_cell
-from tests.mechanisms.campaigns import LAYOUT
+from tests.mechanisms.campaigns import LAYOUT, spec_of
 from tests.mechanisms.personal_campaigns import SLOTS, index_of, people, planned, run
 
 WORKLOADS: list[dict[str, Any]] = [
@@ -92,6 +95,25 @@ def test_first_slots_leave_room_for_people_who_come_often_at_once() -> None:
     assert mechanism.estimates(state.rows).least_slots == 4
     newest = releases[-1].running_totals[0]
     assert early.added((0, 3)).missing == pytest.approx(newest.cut)
+
+
+def test_running_campaigns_add_what_was_cut_as_they_began() -> None:
+    """By the plan that is stored: early ones do not say how."""
+    mechanism = planned(31)
+    _, state = run(mechanism, index_of(people(31), 31), SeededRandomness(7))
+    stored = asdict(mechanism.stored_plan())
+    assert stored.pop("decides_cut")
+    early = plan_measures(
+        spec_of(31, None, mechanism="personal-budget"), StoredPlan.from_object(stored)
+    ).runs[0][1]
+    assert isinstance(early, BudgetByRows)
+    assert early.fingerprint == mechanism.fingerprint
+    assert asdict(early.stored_plan()) == stored | {"decides_cut": False}
+    for each, trust in ((mechanism, DECIDED), (early, GRADUAL)):
+        estimates = each.estimates(state.rows)
+        cut = estimates.running_noise((0, 31)).cut
+        assert cut is not None
+        assert estimates.trust == cut.trust == trust
 
 
 @pytest.mark.slow

@@ -1,10 +1,11 @@
 """What is added to published sums because it was cut, from the noisy columns that count it.
 
 Of a sum over slots each of these columns has a noisy count c, with a variance v that follows from
-the strategy and the multipliers. It is trusted in the part 1 - 2 log(1 + 3 h) v / c^2, if that is
-above 0 and c is too, where h says how much noise the count would bring into the sums of the
+the strategy and the multipliers. It is trusted in the part 1 - (2 log(1 + 10 h) v / c^2)^2, if that
+is above 0 and c is too, where h says how much noise the count would bring into the sums of the
 coarsest view that has columns, or into cells: v times the sum of the squares of their parts, by the
-variance that all of them have without it. A cell's part is in proportion to the root of what was
+variance that all of them have without it. Campaigns of early versions have 3 for 10 and no square,
+as AdsBPC has. A cell's part is in proportion to the root of what was
 released of it so far. Where sums are cells of their own, each view has its cut, and all are one.
 """
 
@@ -60,10 +61,15 @@ def solved(rows: Sequence[Sequence[int]], values: Sequence[float]) -> list[float
     return found
 
 
-def trusted(count: float, variance: float, squared_parts: float, of_cells: float) -> float:
+def trusted(
+    count: float, variance: float, squared_parts: float, of_cells: float, is_decided: bool = False
+) -> float:
     """What is added of a noisy count, where cells have the variance `of_cells` together."""
     harm = variance * squared_parts / of_cells if of_cells > 0 else 0.0
-    return max(0.0, count - 2 * log1p(3 * harm) * variance / count) if count > 0 else 0.0
+    doubt = 2 * log1p((10 if is_decided else 3) * harm) * variance
+    if count <= 0 or count**2 <= doubt:
+        return 0.0
+    return count * (1 - (doubt / count**2) ** (2 if is_decided else 1))
 
 
 @dataclass(frozen=True)
@@ -135,5 +141,5 @@ class AddedCut:
             count = counts[last] - counts[first - 1]
             rows = zip(squares, self.released, strict=True)
             variance = sum(own / (self._times * row.multipliers[place]) ** 2 for own, row in rows)
-            added += trusted(count, variance, squared_parts, of_sums)
+            added += trusted(count, variance, squared_parts, of_sums, self.plan.decides_cut)
         return added

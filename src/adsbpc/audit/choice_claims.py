@@ -159,22 +159,19 @@ class _Choices:
     def _room(self, slot: int) -> float:
         if slot >= _TOLD_FROM or self.plan.looks is None:
             return 1.0
-        octaves = log2(_ROOM) * min(1.0, (_FEW_CELLS / self._cells) ** 2)
+        octaves = log2(_ROOM) * min(1.0, (_FEW_CELLS / self.plan.finest_cells) ** 2)
         return float(2.0 ** (round(_STEPS * octaves) / _STEPS))
-
-    @property
-    def _cells(self) -> int:
-        columns = self.plan.columns
-        return columns.cells if columns.once else columns.sizes[-1]
 
     def _least(self) -> float:
         """Whatever histograms show, where forecasts are in doubt and cells are alike."""
         columns, section = self.plan.columns, self.plan.privacy.personal_budget
         if columns.once:
-            sums = min(1 + _SUMS_OF_A_LIST * len(columns.lengths), self._cells)
+            sums = min(1 + _SUMS_OF_A_LIST * len(columns.lengths), self.plan.finest_cells)
             return sqrt(_SPREAD_OUT * sums)
         heavy = _HEAVY_USER if section.heavy_user is None else section.heavy_user
-        return sqrt(_SPREAD_OUT * heavy + _LOYAL * self._met_again() * heavy**2 / self._cells)
+        return sqrt(
+            _SPREAD_OUT * heavy + _LOYAL * self._met_again() * heavy**2 / self.plan.finest_cells
+        )
 
     def _met_again(self) -> float:
         """What two slots of the strategy have in common, by what one has with itself: means."""

@@ -37,6 +37,9 @@ _SECOND_FROM = 5
 _MOST_FOR_FINE = 0.2
 # Up to so many columns, sums of several views have cells of their own in campaigns by rows.
 _MOST_APART = 4096
+# Histograms may have these parts of rho: the first, or the last by the number of cells, but no less
+# than the second.
+_MOST_LOOKED, _LEAST_LOOKED, _LOOKED_BY_CELLS = Fraction(5, 100), Fraction(3, 100), Fraction(3, 2)
 # The norm of one person's counts in a fit of the attribution model.
 FIT_NORM = 2**20
 # The only source of noise that hides anybody.
@@ -85,6 +88,8 @@ class PromisedPlan:
     looks: dict[int, int] | None = None
     # Whether what budgets cut is counted finely, for everything together.
     has_fine_cut: bool = False
+    # Whether counts of what budgets cut are added nearly whole or not at all.
+    decides_cut: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -115,7 +120,9 @@ class PromisedPlan:
             section = self.privacy.personal_budget
             share = Fraction(0)
             if section.allowance is None and not self.one_figure_each:
-                share = Fraction(str(section.histogram_share))
+                share = self._looked
+                if section.histogram_share is not None:
+                    share = Fraction(str(section.histogram_share))
             return parts | {MEASUREMENT: left * (1 - share), HISTOGRAM: left * share}
         chosen = self.privacy.adsbpc
         measured, first, track = (left * Fraction(str(share)) for share in chosen.shares)
@@ -126,6 +133,18 @@ class PromisedPlan:
         if self.slots <= chosen.quantile_slots:
             return parts | {MEASUREMENT: measured, QUANTILE: first + track}
         return parts | {MEASUREMENT: measured, QUANTILE: first, SPARSE_VECTOR: track}
+
+    @property
+    def _looked(self) -> Fraction:
+        """The part of rho for histograms, where the campaign file leaves that open."""
+        if self.is_long:
+            return _MOST_LOOKED
+        return max(min(_MOST_LOOKED, _LOOKED_BY_CELLS / self.finest_cells), _LEAST_LOOKED)
+
+    @property
+    def finest_cells(self) -> int:
+        """How many there are, or sums where people are counted once."""
+        return self.columns.cells if self.columns.once else self.columns.sizes[-1]
 
     @property
     def cut_ratio(self) -> int:
@@ -241,6 +260,7 @@ def _plan(
         measure.get("value_cap") is not None,
         dict(opening["looks"]) if opening.get("looks") else None,
         opening.get("has_fine_cut", False) is True,
+        opening.get("decides_cut", False) is True,
     )
     of_strategy = plan.rows.numbers if isinstance(plan.rows, ShiftedRows) else chain(*plan.rows)
     entries = [*plan.budgets, *plan.columns.weights, *of_strategy]

@@ -129,9 +129,11 @@ def as_started(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
 def _with_choices(spec: CampaignSpec, started: dict[str, Any]) -> CampaignSpec:
     privacy = privacy_of(spec)
     personal, choices = privacy.personal_budget, dict[str, Any]()
-    if "heavy_user" not in personal.model_fields_set:
-        heavy_user = started["privacy"]["personal_budget"]["heavy_user"]
-        choices["personal_budget"] = personal.model_copy(update={"heavy_user": heavy_user})
+    left_out = {"heavy_user", "histogram_share"} - personal.model_fields_set
+    if left_out:
+        own = started["privacy"]["personal_budget"]
+        update = {key: own[key] for key in left_out}
+        choices["personal_budget"] = personal.model_copy(update=update)
     if "mechanism" not in privacy.model_fields_set:
         choices["mechanism"] = started["privacy"]["mechanism"]
     measures = [

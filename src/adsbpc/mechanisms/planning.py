@@ -97,12 +97,14 @@ def split_of(spec: CampaignSpec) -> dict[str, Fraction]:
         section = planner.section(privacy)
         if _knows_most(measure, privacy):
             section = section.model_copy(update={"allowance": 1.0})
-        split = planner.split(rho, section, spec.campaign.slots)
+        split = planner.split(rho, section, spec.campaign.slots, len(measure.layout))
         parts |= {f"{measure.name}: {part}" if several else part: r for part, r in split.items()}
     return parts | ({FIT_PART: fit_rho(spec)} if fit_rho(spec) else {})
 
 
-def split_budget(rho: Fraction, section: AdsBPCSection, slots: int) -> dict[str, Fraction]:
+def split_budget(
+    rho: Fraction, section: AdsBPCSection, slots: int, _cells: int
+) -> dict[str, Fraction]:
     if section.bounds == "fixed":
         return {"measurement": rho}
     first, track = (rho * Fraction(str(share)) for share in section.shares[1:])
@@ -204,7 +206,7 @@ def plan_adsbpc(
 ) -> AdsBPC:
     guarantee, layout, workload = question.guarantee, question.layout, question.workloads[0]
     slots = question.slots
-    split = split_budget(guarantee.rho, section, slots)
+    split = split_budget(guarantee.rho, section, slots, len(layout))
     for part in split.values():
         if affordable(part / (2 * slots)) == 0:
             raise _too_small(part, slots)
@@ -250,7 +252,7 @@ class Planner:
     the budget, and the mechanism itself."""
 
     section: Callable[[PrivacySection], Any]
-    split: Callable[[Fraction, Any, int], dict[str, Fraction]]
+    split: Callable[[Fraction, Any, int, int], dict[str, Fraction]]
     plan: Callable[[Question, Any, StoredPlan | None, tuple[Measured, ...]], Mechanism]
 
 

@@ -9,8 +9,6 @@ from math import log1p, sqrt
 
 # What was cut differs between sums by this part of itself, as a standard deviation.
 UNEVEN = 0.75
-# How much is not added because counts tremble, rather than because something was cut.
-TREMBLING = 3.0
 # From so many standard deviations on, a count shows that something was cut. Less, and the noise of
 # coarse columns would be all that intervals tell; more, and a handful of people stay unseen longer.
 SHOWN = 2.0
@@ -19,6 +17,29 @@ CAUTION = 5.0
 # Of a count that is added, standard errors have the noise, and one standard deviation of it is room
 # enough for more; one that is not added may hide so many.
 HIDING = 1.65
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How much of a noisy count is added: nothing up to a doubt, which is the larger, the more harm
+    the count's noise would do and the more counts are taken to be `trembling` rather than to show
+    that something was cut. From there on the more nearly all of it, the higher the `power`."""
+
+    trembling: float = 3.0
+    power: int = 1
+
+    def part(self, count: float, variance: float, harm: float) -> float:
+        doubt = 2 * log1p(self.trembling * harm) * variance
+        return 1 - (doubt / count**2) ** self.power if count > 0 and count**2 > doubt else 0.0
+
+    def slope(self, part: float) -> float:
+        """How much more is added for one more in the count, where this part of it is. What was
+        added because noise made a count large is less certain than that noise."""
+        return 2 * self.power - (2 * self.power - 1) * part if part > 0 else 0.0
+
+
+# A count that is mostly noise is seldom added by chance, and one that shows something whole.
+GRADUAL, DECIDED = Trust(), Trust(10.0, 2)
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,7 @@ def added_back(
     squared_spread: float,
     noise: float,
     expected: Sequence[float] = (),
+    trust: Trust = GRADUAL,
 ) -> Added:
     """From noisy counts of what was cut, by column, with their variances. Where they are mostly
     noise, less is added: `noise` is the variance that all cells together have without them, and
@@ -52,17 +74,13 @@ def added_back(
     slopes = []
     for place, (count, own) in enumerate(counts):
         harm = own * squared_spread / noise if noise > 0 else 0.0
-        doubt = 2 * log1p(TREMBLING * harm) * own
-        trust = max(0.0, 1 - doubt / count**2) if count > 0 else 0.0
-        # A count that is added for the most part because noise made it large is less certain than
-        # its noise: what is added of it, count - doubt / count, grows faster than the count.
-        slope = 2 - trust if trust > 0 else 0.0
-        slopes.append(slope)
-        total += trust * count
-        variance += slope**2 * own
-        fixed_variance += trust**2 * own
-        room = trust + (1 - trust) * HIDING
-        hidden = max((1 - trust) * count + room * sqrt(own), 0.0)
+        part = trust.part(count, own, harm)
+        slopes.append(trust.slope(part))
+        total += part * count
+        variance += slopes[-1] ** 2 * own
+        fixed_variance += part**2 * own
+        room = part + (1 - part) * HIDING
+        hidden = max((1 - part) * count + room * sqrt(own), 0.0)
         if expected and count <= SHOWN * sqrt(own):
             # A count that noise pulls below nothing does not say that less than usual is missing.
             least = min(expected[place], HIDING * sqrt(own))

@@ -20,7 +20,9 @@ class StoredPlan:
     attribution model that the campaign file declared public. `decays` has the strategy of a long
     campaign: its first entry, the weights and the rates of its powers. `looks` has the slots at
     which people are counted by need, with the pico-rho of each: early versions stored none, and
-    knew them by a rule. A campaign with several measures has a plan for each of them, by name."""
+    knew them by a rule. `decides_cut` says that counts of what budgets cut are added nearly whole
+    or not at all, as `model.cut.DECIDED` has it, which they were not in early versions. A campaign
+    with several measures has a plan for each of them, by name."""
 
     slot_pico_rho: tuple[int, ...]
     strategy: tuple[tuple[int, ...], ...] = ()
@@ -32,6 +34,7 @@ class StoredPlan:
     decays: tuple[tuple[int, ...], ...] = ()
     looks: tuple[tuple[int, int], ...] = ()
     has_fine_cut: bool = False
+    decides_cut: bool = False
 
     @property
     def slot_rho(self) -> tuple[Fraction, ...]:
@@ -51,4 +54,5 @@ class StoredPlan:
             tuple(tuple(part) for part in content.get("decays", ())),
             tuple((slot, part) for slot, part in content.get("looks", ())),
             content.get("has_fine_cut", False),
+            content.get("decides_cut", False),
         )

@@ -55,7 +55,8 @@ class PersonalBudgetSection(Section):
     `heavy_user` is a public guess: how many conversions a person has in the campaign who converts
     often; left out, what is released says it. `allowance` fixes how many conversions with one
     publisher on one slot everybody's budget is large enough for; without it, it follows noisy
-    histograms, for `histogram_share` of rho. `previous` is the folder of an earlier campaign's
+    histograms, for `histogram_share` of rho, which follows from the number of cells if it is left
+    out. `previous` is the folder of an earlier campaign's
     releases, whose histograms say where to start. `beta` belongs to the strategy "toeplitz".
     """
 
@@ -64,7 +65,7 @@ class PersonalBudgetSection(Section):
     heavy_user: Annotated[int, Field(ge=1, le=100_000)] | None = None
     allowance: Annotated[float, Field(ge=0.5, le=10_000)] | None = None
     previous: str | None = None
-    histogram_share: Annotated[float, Field(ge=0.001, le=0.5)] = 0.05
+    histogram_share: Annotated[float, Field(ge=0.001, le=0.5)] | None = None
 
     @model_validator(mode="after")
     def _keys_belong_together(self) -> Self:
@@ -107,17 +108,18 @@ class PrivacySection(Section):
 def stored_privacy(section: PrivacySection) -> dict[str, Any]:
     """As it is kept: what was left out and may mean something else to a later version is stated."""
     content = section.model_dump(mode="json", exclude_unset=True)
-    personal = content.get("personal_budget", {})
+    own = section.personal_budget
+    choices = {"heavy_user": own.heavy_user, "histogram_share": own.histogram_share}
     return content | {
         "mechanism": section.mechanism,
-        "personal_budget": personal | {"heavy_user": section.personal_budget.heavy_user},
+        "personal_budget": content.get("personal_budget", {}) | choices,
     }
 
 
 def kept_privacy(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What was kept, in the words of today: where it states nothing, it was kept when that meant
-    AdsBPC and a heavy user of thirty conversions."""
-    personal = {"heavy_user": 30, **stored.get("personal_budget", {})}
+    AdsBPC, a heavy user of thirty conversions and a twentieth of rho for histograms."""
+    personal = {"heavy_user": 30, "histogram_share": 0.05, **stored.get("personal_budget", {})}
     return {"mechanism": "adsbpc", **stored, "personal_budget": personal}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
-from adsbpc.model.cut import Added, added_back
+from adsbpc.model.cut import GRADUAL, Added, Trust, added_back
 
 Matrix = Sequence[Sequence[float]]
 # The places of two boundaries: from after the one to the other.
@@ -40,7 +40,7 @@ class Cut:
     `squared` the sum of the squares of the cells' parts, or 1 for their sum. If it `is_added`,
     values have it; if not, they may be missing all of it. `expected` is what may have been cut of
     a slot, by column and at last by none, if that is known; of few slots it may be as much as of
-    `at_least` so many."""
+    `at_least` so many. `trust` says how much of counts is added."""
 
     columns: tuple[CutColumn, ...]
     parts: tuple[tuple[float, ...], ...]
@@ -48,6 +48,7 @@ class Cut:
     is_added: bool
     expected: tuple[float, ...] = ()
     at_least: int = 1
+    trust: Trust = GRADUAL
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class RunningNoise:
         )
         slots = max(self.boundaries[b] - self.boundaries[a], self.cut.at_least)
         expected = [slots * each for each in self.cut.expected]
-        return added_back(counts, self.cut.squared, noise, expected)
+        return added_back(counts, self.cut.squared, noise, expected, self.cut.trust)
 
     def added_together(self, one: Range, other: Range) -> float:
         """The covariance of what is added to two ranges."""

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.model import Measure
-from adsbpc.model.cut import CAUTION, HIDING, SHOWN, TREMBLING, UNEVEN
+from adsbpc.model.cut import CAUTION, HIDING, SHOWN, UNEVEN
 from adsbpc.model.measure_spec import PUBLISHER
 from adsbpc.model.running_noise import Cut
 from adsbpc.report import wording
@@ -154,7 +154,8 @@ def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:
             for each in cut.columns
         ],
         "uneven": UNEVEN,
-        "trembling": TREMBLING,
+        "trembling": cut.trust.trembling,
+        "power": cut.trust.power,
         "expected": cut.expected,
         "caution": CAUTION,
         "at_least": cut.at_least,

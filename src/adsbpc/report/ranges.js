@@ -59,9 +59,10 @@ const rangesOf = (measure, boundaries, reach) => {
       let trust = 0;
       if (cut.is_added && count > 0) {
         const harm = noise > 0 ? (squared * cut.squared) / noise : 0;
-        trust = Math.max(0, 1 - (2 * Math.log1p(cut.trembling * harm) * squared) / count ** 2);
+        const doubt = 2 * Math.log1p(cut.trembling * harm) * squared;
+        trust = Math.max(0, 1 - (doubt / count ** 2) ** cut.power);
       }
-      const slope = trust > 0 ? 2 - trust : 0;
+      const slope = trust > 0 ? 2 * cut.power - (2 * cut.power - 1) * trust : 0;
       found.slopes.push(slope);
       found.total += trust * count;
       found.variance += slope ** 2 * squared;

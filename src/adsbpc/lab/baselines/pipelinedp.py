@@ -40,7 +40,7 @@ class PipelineDP:
     and PipelineDP is given all of it.
 
     Its limits L0 and Linf are found as `limits` says. `private`: by a noisy histogram, for
-    `histogram_share` of the budget, the share that personal budgets spend on theirs; Gaussian noise
+    `histogram_share` of the budget, the most that personal budgets spend on theirs; Gaussian noise
     composes exactly, so nothing is lost by the split. `guess`: from `heavy_user` alone, with the
     whole budget for the release. `hindsight`: NOT PRIVATE, the best ones for the data.
     """

@@ -14,7 +14,7 @@ from adsbpc.mechanisms.by_rows.cut import spread_over
 from adsbpc.mechanisms.by_rows.sizes import multipliers_of
 from adsbpc.mechanisms.by_rows.state import Row
 from adsbpc.mechanisms.interface import answers_with
-from adsbpc.model.cut import Added, added_back
+from adsbpc.model.cut import GRADUAL, Added, Trust, added_back
 from adsbpc.model.layout import Layout
 from adsbpc.model.release import Answers
 from adsbpc.model.running_noise import Cut, CutColumn, RunningNoise, Stretch
@@ -28,7 +28,7 @@ class Estimates:
     `inverse` is B^-1 for these rows in the metric, `scale` that of their noise; what was cut is
     counted so many `times`. `expected_cut` is what may have been cut of a slot, by column and at
     last by none, if that is known; of a few slots it may be as much as of `least_slots`. Nothing
-    `adds` to them where nobody can have been cut."""
+    `adds` to them where nobody can have been cut; `trust` says how much of counts does."""
 
     layout: Layout
     counted: Layout
@@ -40,6 +40,7 @@ class Estimates:
     expected_cut: tuple[float, ...] = ()
     least_slots: int = 1
     adds: bool = True
+    trust: Trust = GRADUAL
 
     @cached_property
     def _multipliers(self) -> Reals:
@@ -164,7 +165,7 @@ class Estimates:
             slots = max(int(np.count_nonzero(row)), self.least_slots)
             expected = [slots * each for each in self.expected_cut]
             counted = zip(counts.tolist(), variances.tolist(), strict=True)
-            found.append(added_back(counted, squared, float(all_sums), expected))
+            found.append(added_back(counted, squared, float(all_sums), expected, self.trust))
         return found
 
     def answers(self, workload: Workload) -> tuple[Answers, ...]:
@@ -218,7 +219,7 @@ class Estimates:
             for of_column, own in zip(counts.T, self._cut_multipliers.T, strict=True)
         )
         squared = self._squared_parts
-        return Cut(columns, parts, squared, True, self.expected_cut, self.least_slots)
+        return Cut(columns, parts, squared, True, self.expected_cut, self.least_slots, self.trust)
 
     def _stretches(self) -> list[Stretch]:
         found, depths = [], range(len(self.layout.dimensions) + 1)

@@ -46,6 +46,7 @@ from adsbpc.mechanisms.interface import (
     margins_of,
     spent_with,
 )
+from adsbpc.model.cut import DECIDED, GRADUAL
 from adsbpc.model.grid import UNITS_PER_CONVERSION
 from adsbpc.model.guarantee import PICO_RHO, Charge, Guarantee
 from adsbpc.model.layout import Layout
@@ -81,7 +82,7 @@ class BudgetByRows:
     constant `allowance`; with one, `allowance` is where it starts, if it is known. `cuts_nobody`
     says that the allowance is known to hold whatever anybody can do, `has_fine_cut` that what was
     cut is counted finely, for everything together, `names_looks` that the plan which is stored has
-    the looks.
+    the looks, `decides_cut` that counts of what was cut are added nearly whole or not at all.
 
     Formal guarantee: `guarantee.rho`-zCDP over all slots, for the guarantee's adjacency, given
     accounts that admit and renew as `privacy.filter` does.
@@ -99,6 +100,7 @@ class BudgetByRows:
     cuts_nobody: bool = False
     has_fine_cut: bool = False
     names_looks: bool = False
+    decides_cut: bool = False
     name: ClassVar[Literal["personal-budget"]] = "personal-budget"
     adopts_from_rows: ClassVar[bool] = True
 
@@ -169,6 +171,7 @@ class BudgetByRows:
             by_rows=True,
             has_fine_cut=self.has_fine_cut,
             looks=tuple((slot, int(rho * PICO_RHO)) for slot, rho in named.items()),
+            decides_cut=self.decides_cut,
         )
 
     @property
@@ -355,7 +358,8 @@ class BudgetByRows:
         if self.cuts_nobody:
             return replace(plain, adds=False)
         expected = self.outlook.expected_cut(rows, plain.totals.sum(axis=0))
-        return replace(plain, expected_cut=expected, least_slots=least_slots(self.slots))
+        least, trust = least_slots(self.slots), DECIDED if self.decides_cut else GRADUAL
+        return replace(plain, expected_cut=expected, least_slots=least, trust=trust)
 
     def _without_cut(self, rows: Sequence[Row]) -> Estimates:
         """The same, and nothing of what may have been cut."""

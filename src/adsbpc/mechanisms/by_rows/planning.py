@@ -37,6 +37,10 @@ from adsbpc.workloads.queries import Reals
 
 # Of histograms, the part for the last one where its row decides about everything that is asked for.
 _MOST_DECIDED = 0.9
+# Of rho, the part for histograms: less where there are many cells. Conversions of somebody who is
+# cut are then spread over them, and each misses little if an allowance is not quite right.
+_MOST_LOOKED, _LEAST_LOOKED = Fraction(5, 100), Fraction(3, 100)
+_LOOKED_BY_CELLS = Fraction(3, 2)
 
 
 def plan_personal(
@@ -68,7 +72,7 @@ def _long(
             "Remove previous from [privacy.personal_budget]; heavy_user may say what it showed"
         )
     _check_cells(question)
-    split = split_personal(question.guarantee.rho, section, slots)
+    split = split_personal(question.guarantee.rho, section, slots, len(question.layout))
     slot_rho = stored.slot_rho if stored is not None else _paced(split["measurement"], slots)
     return plan_long(question, section, split, slot_rho, stored)
 
@@ -94,7 +98,7 @@ def plan_by_rows(
             "release it as a campaign, which plans a long one in another way"
         )
     _check_cells(question)
-    split = split_personal(question.guarantee.rho, section, slots)
+    split = split_personal(question.guarantee.rho, section, slots, len(question.layout))
     if stored is None:
         strategy = strategy_of(
             section, workload, question.objective, question.come_back, len(question.layout)
@@ -123,6 +127,7 @@ def plan_by_rows(
         question.workloads,
         question.unit_value,
         has_fine_cut=has_fine_cut if stored is None else stored.has_fine_cut,
+        decides_cut=stored is None or stored.decides_cut,
     )
     if section.allowance is not None:
         return mechanism
@@ -137,11 +142,17 @@ def plan_by_rows(
 
 
 def split_personal(
-    rho: Fraction, section: PersonalBudgetSection, _slots: int
+    rho: Fraction, section: PersonalBudgetSection, slots: int, cells: int
 ) -> dict[str, Fraction]:
     if section.allowance is not None:
         return {"measurement": rho}
-    looks = rho * Fraction(str(section.histogram_share))
+    if section.histogram_share is not None:
+        share = Fraction(str(section.histogram_share))
+    elif slots > MOST_SLOTS:
+        share = _MOST_LOOKED
+    else:
+        share = max(min(_MOST_LOOKED, _LOOKED_BY_CELLS / cells), _LEAST_LOOKED)
+    looks = rho * share
     return {"measurement": rho - looks, "histogram": looks}
 
 

@@ -45,6 +45,8 @@ def continue_by_slots(
     """A campaign that an earlier version began goes on as it was planned."""
     rho = Fraction(0)
     if section.allowance is None:
+        # What it began with is kept in what it promised.
+        assert section.histogram_share is not None
         rho = question.guarantee.rho * Fraction(str(section.histogram_share))
     looks, major = _looks(rho, question.slots)
     strategy = Strategy(stored.strategy)
