@@ -8,6 +8,7 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +23,10 @@ from adsbpc.contributions.account_books import (
     Books,
     read_books,
 )
-from adsbpc.contributions.admission_sql import AdmissionSql, columns_sql, weight_of
+from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
+from adsbpc.contributions.columns_sql import Factors, columns_sql, met_sql, people_sql
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
-    LARGEST_NEED,
     LARGEST_SIZED,
     Costs,
     Integers,
@@ -53,6 +54,9 @@ class EngineAccounts:
     """The books of one slot, whose contributions are the rows of `relation` with its number, in the
     finest cells of the layout."""
 
+    # What accounts say of somebody besides needs.
+    _carried: ClassVar[tuple[str, ...]] = ("fixed", "spent")
+
     def __init__(
         self,
         engine: Engine,
@@ -78,6 +82,8 @@ class EngineAccounts:
         # What the steps below have made so far, by its name.
         self._rows: dict[str, Relation] = {}
         self._opened = self._is_renewed = False
+        self._sizes: tuple[int, ...] = ()
+        self._own = 0
         # SECRET: sums that say of whom the slot's rows are, once it is admitted.
         self.people: tuple[int, ...] = ()
 
@@ -96,8 +102,9 @@ class EngineAccounts:
             return
         self._rows |= read_books(self._engine, self._books, self._relation)
         self._give_numbers()
+        # Of this slot's opening; only layouts in which no view sums cells have them.
+        self._sizes = tuple(sizes)
         if sizes:
-            # Of this slot's opening; only layouts in which no view sums cells have them.
             places = {"cell_index": list(range(len(sizes))), "size": list(sizes)}
             self._rows["sizes"] = self._engine.numbers("sizes", places)
         if past:
@@ -115,27 +122,9 @@ class EngineAccounts:
                 f" FROM {self._rows['users_before']} AS before"
                 f" JOIN {self._rows['needs_again']} AS again ON again.number = before.number"
             )
-        self._make_columns(costs)
-        asked = f"wide(least(asked, {LARGEST_SIZED}))" if sizes else "wide(asked)"
-        weight = " * ".join(
-            [*weight_of(self.layout), *(["size", "size"] if "sizes" in self._rows else []), asked]
-        )
-        self._table(
-            "active",
-            f"""
-WITH more AS (
-  SELECT number, {costs[-1]} * sum({weight} * {asked}) AS own,
-    2 * sum({weight} * asked_before) AS across
-  FROM {self._rows["columns"]} AS columns
-  {self._sizes_joined("place")} GROUP BY number
-)
-SELECT more.number,
-  least(coalesce(before.own, wide(0)) + more.own, {whole(LARGEST_NEED)}) AS own,
-  least(coalesce(before.across, wide(0)) + more.across, {whole(LARGEST_NEED)}) AS across,
-  coalesce(seen, 0) + 1 AS seen,
-  coalesce(before.fixed, wide(0)) AS fixed, coalesce(before.spent, wide(0)) AS spent
-FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
-        )
+        self._set_columns()
+        self._own = costs[-1]
+        self._meet_the_past(costs)
         self._opened = True
 
     def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
@@ -148,7 +137,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         found = self._engine.rows(
             "histogram of needs",
             f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin FROM ("
-            f"SELECT {need} AS need FROM ({self._everybody('active')}) AS everybody{joined}"
+            f"SELECT {need} AS need FROM ({self._everybody(self._in_need())}) AS everybody{joined}"
             ") AS needed) AS binned GROUP BY bin",
         )
         counts = np.zeros(len(edges) + 1, dtype=np.int64)
@@ -166,7 +155,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         factors_of = self._growth_joined("everybody", terms.pace.growth) if terms.pace else ""
         text = RenewalSql(renewal, self.layout, self._places, rows)
         self._table("renewing", text.quadratics())
-        self._table("renewed", text.users(self._everybody("active"), factors_of))
+        self._table("renewed", text.users(self._everybody(self._in_need()), factors_of))
         self._table("renewed_cells", text.cells(*admission.of_cells("past.cell")))
         for number, (file, tier) in enumerate(zip((CUT, REST), terms.cuts, strict=False), start=1):
             of_tier = CutTier(number, tier, rows[_PAST_CUT[file]])
@@ -175,13 +164,12 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
             self._table(f"renewed_{number}", text.cut_rows(of_tier))
             rows[_PAST_CUT[file]] = rows[f"renewed_{number}"]
         rows["past"] = rows["renewed_cells"]
-        for name in ("users_before", "active"):
-            rows[name] = Relation.of(
-                f"SELECT kept.number, own, across, seen, coalesce(renewed.fixed, wide(0)) AS fixed,"
-                f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows[name]} AS kept"
-                f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
-            )
-        self._make_columns(terms.listed)
+        rows["users_before"] = Relation.of(
+            f"SELECT kept.number, own, across, seen, coalesce(renewed.fixed, wide(0)) AS fixed,"
+            f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows['users_before']} AS kept"
+            f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
+        )
+        self._meet_the_past(terms.listed)
         self._is_renewed = True
         return self._past_totals(terms)
 
@@ -205,15 +193,15 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
     def admit(self, terms: Terms) -> list[int]:
         self.open(terms.costs)
         text = self._admission(terms)
-        self._table("judged", text.judged())
+        self._table("people", self._people(text.factors()))
         self._table("short", text.short())
-        self._rows["charged"] = Relation.of(text.charged())
+        self._table("charged", text.charged())
         left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
         for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
             earlier = self._earlier_cut(text, file, left)
             self._table(f"counted_{number}", text.counted(number, earlier, left))
             left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
-        self._rows["after"] = Relation.of(text.after())
+        self._rows["after"] = Relation.of(text.after(self._carried))
         self._rows["kept"] = Relation.of(text.kept_cells())
         self._check(terms)
         self._write(terms)
@@ -257,13 +245,15 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
 
     def _admission(self, terms: Terms) -> AdmissionSql:
         """Texts of a slot's terms, with multipliers and caps of cells where they are not alike."""
-        if terms.multipliers and "weighed" not in self._rows:
+        if (terms.multipliers or self._sizes) and "weighed" not in self._rows:
+            multipliers = [terms.multiplier_of(cell) for cell in range(len(self.layout))]
             self._rows["weighed"] = self._engine.numbers(
                 "weighed",
                 {
-                    "cell_index": list(range(len(terms.multipliers))),
-                    "multiplier": list(terms.multipliers),
-                    "cap": [terms.cap(each) for each in terms.multipliers],
+                    "cell_index": list(range(len(multipliers))),
+                    "multiplier": multipliers,
+                    "cap": [terms.cap(each) for each in multipliers],
+                    "size": list(self._sizes or (1,) * len(multipliers)),
                 },
             )
         growth = self._growth_joined("rooms", terms.pace.growth) if terms.pace else ""
@@ -271,7 +261,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
 
     def _sizes_joined(self, cell: str) -> str:
         """Rows with a cell beside its size."""
-        if "sizes" not in self._rows:
+        if not self._sizes:
             return ""
         return f"JOIN {self._rows['sizes']} AS sizes ON sizes.cell_index = {cell} % {self._places}"
 
@@ -279,11 +269,33 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         table = self._engine.numbers("growth", factors(growth))
         return f" JOIN {table} AS growth ON growth.times = greatest({people}.seen, 1)"
 
-    def _make_columns(self, costs: Sequence[int]) -> None:
-        self._table(
-            "columns",
-            "\nUNION ALL\n".join(columns_sql(self.layout, self._places, self._rows, costs)),
-        )
+    @property
+    def _largest(self) -> int | None:
+        """What a cell counts for at most in needs, if there is a limit."""
+        return LARGEST_SIZED if self._sizes else None
+
+    def _set_columns(self) -> None:
+        columns = columns_sql(self.layout, self._places, self._rows["asked"], self._largest)
+        if [view.stride for view in self.layout.views] == [1]:
+            # Cells as they are: there is nothing to compute.
+            self._rows["columns"] = Relation.of(columns)
+        else:
+            self._table("columns", columns)
+
+    def _meet_the_past(self, costs: Sequence[int]) -> None:
+        self._table("met", met_sql(self.layout, self._places, self._rows, costs, self._largest))
+
+    def _people(self, factors: Factors) -> str:
+        return people_sql(self._rows, self._own, factors, self._carried)
+
+    def _in_need(self) -> Relation:
+        """Everybody in the slot, before it is known what of it is let in."""
+        if "active" not in self._rows:
+            sizes = ("size",) if self._sizes else ()
+            joined = f" {self._sizes_joined('columns.place')}" if sizes else ""
+            factors = Factors(joined, weights_of(self.layout), sizes)
+            self._table("active", self._people(factors))
+        return self._rows["active"]
 
     def _give_numbers(self) -> None:
         """This slot's cells by number."""
@@ -308,16 +320,16 @@ SELECT now.cell, now.asked FROM ({asked}) AS now
 LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
         self._table("asked", asked)
 
-    def _everybody(self, active: str) -> str:
-        """Needs and account of all users so far, those of the slot as they are in `active`."""
+    def _everybody(self, now: Relation) -> str:
+        """Needs and account of all users so far, those of the slot as they are now."""
         columns = ("number", "own", "across", "seen", "fixed", "spent")
         return f"""
-SELECT {", ".join(columns)} FROM {self._rows[active]} AS now
+SELECT {", ".join(columns)} FROM {now} AS now
 UNION ALL
 SELECT {", ".join(f"before.{name}" for name in columns)}
 FROM {self._rows["users_before"]} AS before
-LEFT JOIN {self._rows[active]} AS active ON active.number = before.number
-WHERE active.number IS NULL"""
+LEFT JOIN {now} AS now ON now.number = before.number
+WHERE now.number IS NULL"""
 
     def _check(self, terms: Terms) -> None:
         """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
@@ -345,7 +357,7 @@ WHERE active.number IS NULL"""
             CUT: self._counted(slot, 1),
             REST: self._counted(slot, 2) if terms.rest else f"{self._counted(slot, 1)} AND 1 = 0",
             USERS: f"SELECT number, CAST(seen AS BIGINT) AS seen, {halves}"
-            f" FROM ({self._everybody('after')}) AS everybody",
+            f" FROM ({self._everybody(self._rows['after'])}) AS everybody",
         }
         if self._is_renewed:
             columns = ", ".join(CUT_COLUMNS)
