@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adsbpc.contributions.columns_sql import Factors
+from adsbpc.contributions.columns_sql import Factors, Moves
 from adsbpc.contributions.filter_sql import column_of, slot_values, whole, with_parts
 from adsbpc.engines import Relation
 from adsbpc.model.layout import Layout
@@ -37,40 +37,67 @@ class AdmissionSql:
         return f"{joined} ON weighed.cell_index = {cell} % {self.places}", "multiplier", "cap"
 
     def factors(self) -> Factors:
-        """Of columns, with what would be moved of them: what is above caps never is."""
+        joined, _, _ = self.of_cells("columns.place")
+        return Factors(joined, weights_of(self.layout), ("size",) if joined else ())
+
+    def moves(self) -> Moves:
+        """What would be moved of a column if all of it fits. Whoever has a cell above its cap would
+        cost more than anybody may: caps are for those who are close to their limit."""
         joined, multiplier, cap = self.of_cells("columns.place")
-        weights, sizes = weights_of(self.layout), ("size",) if joined else ()
-        if [view.stride for view in self.layout.views] == [1]:
-            # Each column is a cell.
-            return Factors(joined, weights, sizes, f"wide(least(asked, {cap}) * {multiplier})")
-        joined = f""" LEFT JOIN ({self._above()}) AS above
-    ON above.depth = columns.depth AND above.place = columns.place"""
-        moved = f"wide((asked - coalesce(excess, 0)) * {multiplier})"
-        return Factors(joined, weights, sizes, moved)
+        if joined:
+            return Moves(f"wide(least(asked, {cap}) * {multiplier})", 1, self.terms.kept_limit)
+        return Moves("wide(asked)", self.terms.multiplier, self.terms.kept_limit)
 
-    def _above(self) -> str:
-        """By column of every view, how much is asked for in cells above their cap: hardly anybody
-        has such a cell, so that columns hold what was asked for."""
-        cap = self.terms.cap(self.terms.multiplier)
-        return "\nUNION ALL\n".join(
-            f"SELECT {view.depth} AS depth, {column_of('cell', view, self.places)} AS place,"
-            f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self.rows['asked']} AS cells"
-            f" WHERE asked > {cap} GROUP BY {column_of('cell', view, self.places)}"
-            for view in self.layout.views
-        )
-
-    def short(self) -> str:
-        """Cells of the few people of whom not everything is kept. Of everybody else it is plain
-        that all of it fits: what costs more than anybody may is never whole, so that nobody else
-        has a cell above its cap."""
-        joined, multiplier, cap = self.of_cells("cells.cell")
+    def close(self) -> str:
+        """Those of whom not everything may fit. Hardly anybody is."""
         terms, most = self.terms, self.terms.kept_limit
         if terms.pace:
             most = min(most, terms.pace.free)
         return f"""
-WITH rooms AS (
-  SELECT people.*, {whole(terms.kept_limit)} - spent AS room FROM {self.rows["people"]} AS people
-  WHERE spent + square + 2 * cross_term > {whole(most)}
+SELECT * FROM {self.rows["people"]} AS people
+WHERE charge IS NULL OR spent + charge > {whole(most)}"""
+
+    def _capped(self) -> str:
+        """Their columns, with what would be moved of what is within caps."""
+        joined, multiplier, cap = self.of_cells("columns.place")
+        moved = f"least(asked, {cap}) * {multiplier}"
+        if [view.stride for view in self.layout.views] != [1]:
+            above = "\nUNION ALL\n".join(
+                f"SELECT {view.depth} AS depth, {column_of('cell', view, self.places)} AS place,"
+                f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self.rows['asked']} AS cells"
+                f" WHERE asked > {cap} GROUP BY {column_of('cell', view, self.places)}"
+                for view in self.layout.views
+            )
+            joined = f""" LEFT JOIN ({above}) AS above
+    ON above.depth = columns.depth AND above.place = columns.place"""
+            moved = f"(asked - coalesce(excess, 0)) * {multiplier}"
+        return f"""
+  SELECT columns.number, columns.depth, columns.place, squared_weight, wide({moved}) AS moved
+  FROM {self.rows["columns"]} AS columns{joined}
+  JOIN {self.rows["close"]} AS close ON close.number = columns.number"""
+
+    def short(self) -> str:
+        """Cells of the people of whom not everything is kept."""
+        terms = self.terms
+        joined, multiplier, cap = self.of_cells("cells.cell")
+        return f"""
+WITH capped AS ({self._capped()}
+),
+squares AS (
+  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square
+  FROM capped GROUP BY number
+),
+crossed AS (
+  SELECT capped.number, sum(capped.squared_weight * moved * before) AS cross_term
+  FROM capped JOIN {self.rows["met"]} AS met
+    ON met.depth = capped.depth AND met.place = capped.place
+  GROUP BY capped.number
+),
+rooms AS (
+  SELECT close.number, own, across, seen, spent, square,
+    coalesce(cross_term, wide(0)) AS cross_term, {whole(terms.kept_limit)} - spent AS room
+  FROM {self.rows["close"]} AS close JOIN squares ON squares.number = close.number
+  LEFT JOIN crossed ON crossed.number = close.number
 ),
 paced AS (SELECT * FROM rooms{self.growth}),
 judged AS (
@@ -81,7 +108,8 @@ SELECT cell, number, asked, kept, kept * multiplier AS moved FROM (
   SELECT cell, judged.number, asked, CAST({multiplier} AS BIGINT) AS multiplier,
     whole_div(least(asked, {cap}) * parts, {PARTS}) AS kept
   FROM {self.rows["asked"]} AS cells{joined}
-  JOIN judged ON judged.number = whole_div(cell, {self.places})
+  JOIN {self.rows["close"]} AS close ON close.number = whole_div(cell, {self.places})
+  JOIN judged ON judged.number = close.number
 ) AS parted"""
 
     def charged(self) -> str:
@@ -163,6 +191,6 @@ WHERE charged.number IS NULL"""
         kept = "".join(f", {name}" for name in carried if name != "spent")
         return f"""
 SELECT people.number, own, across, seen{kept},
-  people.spent + coalesce(charged.charge, square + 2 * cross_term) AS spent
+  people.spent + coalesce(charged.charge, people.charge) AS spent
 FROM {self.rows["people"]} AS people
 LEFT JOIN {self.rows["charged"]} AS charged ON charged.number = people.number"""

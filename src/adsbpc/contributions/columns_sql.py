@@ -68,27 +68,43 @@ def _of(view: View) -> str:
 
 @dataclass(frozen=True)
 class Factors:
-    """What joins columns to the sizes of cells, the factors of their squares and of their needs,
-    and what would be moved of them, once that is known."""
+    """What joins columns to the sizes of cells, and the factors of their squares and of their
+    needs."""
 
     joined: str
     weights: tuple[str, ...]
     sizes: tuple[str, ...]
-    moved: str | None = None
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What would be moved of a column, `times` a number that all have, and what that may cost."""
+
+    moved: str
+    times: int
+    most: int
 
 
 def people_sql(
-    rows: Mapping[str, Relation], own: int, factors: Factors, carried: Sequence[str]
+    rows: Mapping[str, Relation],
+    own: int,
+    factors: Factors,
+    carried: Sequence[str],
+    moves: Moves | None = None,
 ) -> str:
     """Everybody in the slot: needs, with what `carried` columns of accounts say, and if it is known
-    what everything would move, the two parts of what that would cost."""
+    what would be moved, what all of it would cost, unless its square alone is more than that may
+    be: then it may be too large to be counted."""
     needed = " * ".join([*factors.weights, *factors.sizes, *factors.sizes, "wide(needed)"])
-    of_now, of_met, found = "", "", ""
-    if factors.moved:
-        moved = " * ".join([*factors.weights, factors.moved])
-        of_now = f",\n    {own} * sum({moved} * {factors.moved}) AS square"
-        of_met = f",\n    sum({moved} * before) AS cross_term"
-        found = ",\n  square, coalesce(cross_term, wide(0)) AS cross_term"
+    of_now, of_met, charge = "", "", ""
+    if moves:
+        moved = " * ".join([*factors.weights, moves.moved])
+        of_now = f", sum({moved} * {moves.moved}) AS squares"
+        of_met = f", sum({moved} * before) AS crossed"
+        square = own * moves.times**2
+        charge = f""",
+  CASE WHEN squares <= {whole(moves.most // square)}
+    THEN {whole(square)} * squares + {2 * moves.times} * coalesce(crossed, wide(0)) END AS charge"""
     accounts = "".join(f",\n  coalesce(users.{name}, wide(0)) AS {name}" for name in carried)
     most = whole(LARGEST_NEED)
     return f"""
@@ -102,6 +118,6 @@ met AS (
 )
 SELECT now.number, least(coalesce(users.own, wide(0)) + now.own, {most}) AS own,
   least(coalesce(users.across, wide(0)) + coalesce(met.across, wide(0)), {most}) AS across,
-  coalesce(seen, 0) + 1 AS seen{accounts}{found}
+  coalesce(seen, 0) + 1 AS seen{accounts}{charge}
 FROM now LEFT JOIN met ON met.number = now.number
 LEFT JOIN {rows["users_before"]} AS users ON users.number = now.number"""

@@ -24,7 +24,7 @@ from adsbpc.contributions.account_books import (
     read_books,
 )
 from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
-from adsbpc.contributions.columns_sql import Factors, columns_sql, met_sql, people_sql
+from adsbpc.contributions.columns_sql import Factors, Moves, columns_sql, met_sql, people_sql
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
     LARGEST_SIZED,
@@ -193,7 +193,8 @@ class EngineAccounts:
     def admit(self, terms: Terms) -> list[int]:
         self.open(terms.costs)
         text = self._admission(terms)
-        self._table("people", self._people(text.factors()))
+        self._table("people", self._people(text.factors(), text.moves()))
+        self._table("close", text.close())
         self._table("short", text.short())
         self._table("charged", text.charged())
         left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
@@ -285,8 +286,8 @@ class EngineAccounts:
     def _meet_the_past(self, costs: Sequence[int]) -> None:
         self._table("met", met_sql(self.layout, self._places, self._rows, costs, self._largest))
 
-    def _people(self, factors: Factors) -> str:
-        return people_sql(self._rows, self._own, factors, self._carried)
+    def _people(self, factors: Factors, moves: Moves | None = None) -> str:
+        return people_sql(self._rows, self._own, factors, self._carried, moves)
 
     def _in_need(self) -> Relation:
         """Everybody in the slot, before it is known what of it is let in."""
