@@ -8,7 +8,6 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -53,9 +52,6 @@ from adsbpc.privacy.filter import (
 class EngineAccounts:
     """The books of one slot, whose contributions are the rows of `relation` with its number, in the
     finest cells of the layout."""
-
-    # What accounts say of somebody besides needs.
-    _carried: ClassVar[tuple[str, ...]] = ("fixed", "spent")
 
     def __init__(
         self,
@@ -271,6 +267,12 @@ class EngineAccounts:
         return f" JOIN {table} AS growth ON growth.times = greatest({people}.seen, 1)"
 
     @property
+    def _carried(self) -> tuple[str, ...]:
+        """What accounts say besides needs. Nothing is fixed until the past is renewed."""
+        has_fixed = self._is_renewed or self._books.renewed > 1
+        return ("fixed", "spent") if has_fixed else ("spent",)
+
+    @property
     def _largest(self) -> int | None:
         """What a cell counts for at most in needs, if there is a limit."""
         return LARGEST_SIZED if self._sizes else None
@@ -323,11 +325,12 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
 
     def _everybody(self, now: Relation) -> str:
         """Needs and account of all users so far, those of the slot as they are now."""
-        columns = ("number", "own", "across", "seen", "fixed", "spent")
+        columns = ("number", "own", "across", "seen", *self._carried)
+        fixed = "" if "fixed" in self._carried else ", wide(0) AS fixed"
         return f"""
-SELECT {", ".join(columns)} FROM {now} AS now
+SELECT {", ".join(columns)}{fixed} FROM {now} AS now
 UNION ALL
-SELECT {", ".join(f"before.{name}" for name in columns)}
+SELECT {", ".join(f"before.{name}" for name in columns)}{fixed}
 FROM {self._rows["users_before"]} AS before
 LEFT JOIN {now} AS now ON now.number = before.number
 WHERE now.number IS NULL"""

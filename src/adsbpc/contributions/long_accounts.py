@@ -26,8 +26,6 @@ from adsbpc.privacy.filter import Gram, Renewal, Terms
 class LongEngineAccounts(EngineAccounts):
     """The books of one slot, whose contributions are the rows of `relation` with its number."""
 
-    _carried = (*EngineAccounts._carried, "cut_spent")
-
     def __init__(
         self,
         engine: Engine,
@@ -109,6 +107,10 @@ SELECT cell, moved_slot, {raw}, {now}, {asked_before} AS asked_before, {before} 
         )
 
     @property
+    def _carried(self) -> tuple[str, ...]:
+        return *super()._carried, "cut_spent"
+
+    @property
     def _largest(self) -> int:
         return largest_needed(self.layout)
 
@@ -181,7 +183,7 @@ FROM (
             f"{half}({name}) AS {name}_{half}" for name in LONG_WIDE for half in ("high", "low")
         )
         after = f"""
-SELECT after.number, CAST(after.seen AS BIGINT) AS seen, after.own, after.across, after.fixed,
+SELECT after.number, CAST(after.seen AS BIGINT) AS seen, after.own, after.across, wide(0) AS fixed,
   after.spent, after.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
 FROM {self._rows["after"]} AS after
 LEFT JOIN {self._rows["counted_1"]} AS counted ON counted.number = after.number"""
