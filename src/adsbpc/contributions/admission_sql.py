@@ -55,7 +55,7 @@ class AdmissionSql:
             most = min(most, terms.pace.free)
         return f"""
 SELECT * FROM {self.rows["people"]} AS people
-WHERE charge IS NULL OR spent + charge > {whole(most)}"""
+WHERE charge IS NULL OR (charge > 0 AND spent + charge > {whole(most)})"""
 
     def _capped(self) -> str:
         """Their columns, with what would be moved of what is within caps."""

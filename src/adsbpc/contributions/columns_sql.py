@@ -91,11 +91,14 @@ def people_sql(
     factors: Factors,
     carried: Sequence[str],
     moves: Moves | None = None,
+    others: bool = True,
 ) -> str:
-    """Everybody in the slot: needs, with what `carried` columns of accounts say, and if it is known
-    what would be moved, what all of it would cost, unless its square alone is more than that may
-    be: then it may be too large to be counted."""
-    needed = " * ".join([*factors.weights, *factors.sizes, *factors.sizes, "wide(needed)"])
+    """Everybody in the slot, and `others` before it: needs, with what `carried` columns of accounts
+    say, and if it is known what would be moved, what all of it would cost, unless its square alone
+    is more than that may be: then it may be too large to be counted."""
+    needed = " * ".join(["needed", *factors.sizes])
+    twice = " * ".join([*factors.weights, f"wide({' * '.join([needed, *factors.sizes])})"])
+    squared = " * ".join([*factors.weights, f"wide({needed}) * wide({needed})"])
     of_now, of_met, charge = "", "", ""
     if moves:
         moved = " * ".join([*factors.weights, moves.moved])
@@ -103,21 +106,23 @@ def people_sql(
         of_met = f", sum({moved} * before) AS crossed"
         square = own * moves.times**2
         charge = f""",
-  CASE WHEN squares <= {whole(moves.most // square)}
+  CASE WHEN now.number IS NULL THEN wide(0)
+    WHEN squares <= {whole(moves.most // square)}
     THEN {whole(square)} * squares + {2 * moves.times} * coalesce(crossed, wide(0)) END AS charge"""
     accounts = "".join(f",\n  coalesce(users.{name}, wide(0)) AS {name}" for name in carried)
     most = whole(LARGEST_NEED)
     return f"""
 WITH now AS (
-  SELECT number, {own} * sum({needed} * wide(needed)) AS own{of_now}
+  SELECT number, {own} * sum({squared}) AS own{of_now}
   FROM {rows["columns"]} AS columns{factors.joined} GROUP BY number
 ),
 met AS (
-  SELECT number, 2 * sum({needed} * asked_before) AS across{of_met}
+  SELECT number, 2 * sum({twice} * asked_before) AS across{of_met}
   FROM {rows["met"]} AS columns{factors.joined} GROUP BY number
 )
-SELECT now.number, least(coalesce(users.own, wide(0)) + now.own, {most}) AS own,
+SELECT coalesce(now.number, users.number) AS number,
+  least(coalesce(users.own, wide(0)) + coalesce(now.own, wide(0)), {most}) AS own,
   least(coalesce(users.across, wide(0)) + coalesce(met.across, wide(0)), {most}) AS across,
-  coalesce(seen, 0) + 1 AS seen{accounts}{charge}
+  coalesce(seen, 0) + CASE WHEN now.number IS NULL THEN 0 ELSE 1 END AS seen{accounts}{charge}
 FROM now LEFT JOIN met ON met.number = now.number
-LEFT JOIN {rows["users_before"]} AS users ON users.number = now.number"""
+{"FULL" if others else "LEFT"} JOIN {rows["users_before"]} AS users ON users.number = now.number"""

@@ -325,15 +325,8 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
 
     def _everybody(self, now: Relation) -> str:
         """Needs and account of all users so far, those of the slot as they are now."""
-        columns = ("number", "own", "across", "seen", *self._carried)
-        fixed = "" if "fixed" in self._carried else ", wide(0) AS fixed"
-        return f"""
-SELECT {", ".join(columns)}{fixed} FROM {now} AS now
-UNION ALL
-SELECT {", ".join(f"before.{name}" for name in columns)}{fixed}
-FROM {self._rows["users_before"]} AS before
-LEFT JOIN {now} AS now ON now.number = before.number
-WHERE now.number IS NULL"""
+        fixed = "fixed" if "fixed" in self._carried else "wide(0) AS fixed"
+        return f"SELECT number, own, across, seen, {fixed}, spent FROM {now} AS now"
 
     def _check(self, terms: Terms) -> None:
         """Refuse to go on if anybody's books show more than the limits, whatever the reason."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS, Books
 from adsbpc.contributions.admission_sql import AdmissionSql
+from adsbpc.contributions.columns_sql import Factors, Moves, people_sql
 from adsbpc.contributions.engine_accounts import EngineAccounts
 from adsbpc.contributions.filter_sql import column_of, shifted
 from adsbpc.contributions.interface import Costs, crossing_of, largest_needed
@@ -113,6 +114,20 @@ SELECT cell, moved_slot, {raw}, {now}, {asked_before} AS asked_before, {before} 
     @property
     def _largest(self) -> int:
         return largest_needed(self.layout)
+
+    def _people(self, factors: Factors, moves: Moves | None = None) -> str:
+        """Of the slot alone."""
+        return people_sql(self._rows, self._own, factors, self._carried, moves, others=False)
+
+    def _everybody(self, now: Relation) -> str:
+        columns = ("number", "own", "across", "seen", "spent")
+        return f"""
+SELECT {", ".join(columns)} FROM {now} AS now
+UNION ALL
+SELECT {", ".join(f"before.{name}" for name in columns)}
+FROM {self._rows["users_before"]} AS before
+LEFT JOIN {now} AS now ON now.number = before.number
+WHERE now.number IS NULL"""
 
     def _met_in(self, view: View) -> str:
         """Columns of a view that have running sums."""

@@ -50,9 +50,9 @@ _NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 _TIMESTAMPS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED_NANOSECONDS = "TIMESTAMPTZ_NS"
 
-# Memory stays low when rows may leave a scan in any order; every text orders what it needs. And when
-# rows are joined before they are summed: DuckDB may otherwise first sum up all of the past for the
-# few rows of it that a join finds, which takes up to ten times as long.
+# Memory stays low when rows may leave a scan in any order, because every text orders what it needs;
+# and when rows are joined before they are summed. DuckDB would sometimes sum up all of the past for
+# the few rows of it that a join finds, which takes up to ten times as long.
 _DEFAULTS: dict[str, str | int | bool] = {
     "preserve_insertion_order": False,
     "disabled_optimizers": "partial_aggregate_pushdown",
