@@ -34,7 +34,7 @@ from adsbpc.contributions.interface import (
     listed,
 )
 from adsbpc.contributions.numbering_sql import asked_sql, named_sql, new_names_sql
-from adsbpc.contributions.people_sql import hash_by_name, hash_of_names, sums_by_place
+from adsbpc.contributions.people_sql import OF_NAMES, hash_by_name, hash_of_names, sums_by_place
 from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
@@ -200,14 +200,15 @@ class EngineAccounts:
             left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
         self._rows["after"] = Relation.of(text.after(self._carried))
         self._rows["kept"] = Relation.of(text.kept_cells())
-        self._check(terms)
         self._write(terms)
-        return self._totals(len(terms.cuts))
+        return self._totals(terms)
 
-    def _totals(self, cuts: int) -> list[int]:
+    def _totals(self, terms: Terms) -> list[int]:
         """What is kept in each cell and in each column that counts what was cut, and in the same
-        look whose it is."""
+        look whose it is. Refuse to go on if anybody's books show more than the limits, whatever the
+        reason: they do not count yet."""
         kept, names, cut_column = self._rows["kept"], self._rows["names_new"], len(self.layout)
+        cuts = len(terms.cuts)
         counted = "".join(
             f"\nUNION ALL\nSELECT {cut_column + number}, CAST(coalesce(sum(counted), 0) AS BIGINT),"
             f" wide(0), wide(0) FROM {self._rows[f'counted_{number + 1}']}"
@@ -215,14 +216,17 @@ class EngineAccounts:
         )
         found = self._engine.rows(
             "totals of what is kept",
-            f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}",
+            f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}"
+            f"\nUNION ALL\n{self._above_limits(terms)}",
         )
         totals = [0] * (cut_column + cuts)
         of_names = first = second = 0
         for place, total, first_sum, second_sum in found:
-            if place < 0:
+            if place == _ABOVE_LIMITS and total > 0:
+                raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+            if place == OF_NAMES:
                 of_names = int(first_sum)
-            else:
+            elif place >= 0:
                 totals[place] = int(total)
                 first, second = first + int(first_sum), second + int(second_sum)
         self.people = of_names, first, second
@@ -293,12 +297,10 @@ class EngineAccounts:
 
     def _in_need(self) -> Relation:
         """Everybody in the slot, before it is known what of it is let in."""
-        if "active" not in self._rows:
-            sizes = ("size",) if self._sizes else ()
-            joined = f" {self._sizes_joined('columns.place')}" if sizes else ""
-            factors = Factors(joined, weights_of(self.layout), sizes)
-            self._table("active", self._people(factors))
-        return self._rows["active"]
+        sizes = ("size",) if self._sizes else ()
+        joined = f" {self._sizes_joined('columns.place')}" if sizes else ""
+        factors = Factors(joined, weights_of(self.layout), sizes)
+        return Relation.of(self._people(factors))
 
     def _give_numbers(self) -> None:
         """This slot's cells by number."""
@@ -328,20 +330,16 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
         fixed = "fixed" if "fixed" in self._carried else "wide(0) AS fixed"
         return f"SELECT number, own, across, seen, {fixed}, spent FROM {now} AS now"
 
-    def _check(self, terms: Terms) -> None:
-        """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
+    def _above_limits(self, terms: Terms) -> str:
+        """How many accounts are, as a row like those of totals."""
         cuts = "".join(
             f" + (SELECT count(*) FROM {self._rows[f'counted_{number}']}"
             f" WHERE spent + charge > {whole(tier.limit)})"
             for number, tier in enumerate(terms.cuts, start=1)
         )
-        ((beyond,),) = self._engine.rows(
-            "largest accounts",
-            f"SELECT (SELECT count(*) FROM {self._rows['after']}"
-            f" WHERE spent > {whole(terms.kept_limit)}){cuts}",
-        )
-        if beyond:
-            raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+        return f"""
+SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS after
+  WHERE spent > {whole(terms.kept_limit)}){cuts} AS BIGINT), wide(0), wide(0)"""
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
@@ -376,6 +374,8 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
         )
 
 
+# A row of the look at totals that is of no cell.
+_ABOVE_LIMITS = OF_NAMES - 1
 _PAST_CUT = {CUT: "past_cut", REST: "past_rest"}
 
 
