@@ -23,7 +23,7 @@ help:
 	@echo "make mutants plant mistakes that would break the promise; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
-	@echo "make bench-growth  personal budgets with 5 to 100 million conversions (6 GB of disk)"
+	@echo "make bench-growth  personal budgets with 5 to 100 million conversions (3 GB of disk)"
 	@echo "make bench-spark  days on a Spark cluster of two workers, against DuckDB (needs Java 17)"
 	@echo "make docs    build the documentation site into site/, without the network"
 	@echo "make concepts  pictures of docs/concepts"

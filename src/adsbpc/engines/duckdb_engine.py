@@ -50,13 +50,9 @@ _NUMBERS = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 _TIMESTAMPS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED_NANOSECONDS = "TIMESTAMPTZ_NS"
 
-# Memory stays low when rows may leave a scan in any order, because every text orders what it needs;
-# and when rows are joined before they are summed. DuckDB would sometimes sum up all of the past for
-# the few rows of it that a join finds, which takes up to ten times as long.
-_DEFAULTS: dict[str, str | int | bool] = {
-    "preserve_insertion_order": False,
-    "disabled_optimizers": "partial_aggregate_pushdown",
-}
+# A step of DuckDB's planning that sometimes sums up all of the past before it is joined with the
+# few rows that need it, which takes up to ten times as long.
+_SUMS_FIRST = "partial_aggregate_pushdown"
 
 # What the portable texts rely on, whatever the options say.
 _FIXED_SETTINGS = {"TimeZone": "UTC", "default_collation": ""}
@@ -103,7 +99,8 @@ class DuckDBEngine(Engine):
         super().__init__()
         settings = dict(options or {})
         database = str(settings.pop("database", ":memory:"))
-        settings = {**_DEFAULTS, **settings}
+        # Memory stays low when rows may leave a scan in any order; every text orders what it needs.
+        settings = {"preserve_insertion_order": False, **settings}
         self._spill = tempfile.TemporaryDirectory(prefix="adsbpc-duckdb-")
         settings.setdefault("temp_directory", self._spill.name)
         settings.update(_FIXED_SETTINGS)
@@ -111,6 +108,9 @@ class DuckDBEngine(Engine):
             self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
                 database, read_only=database != ":memory:"
             )
+            steps = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+            if (_SUMS_FIRST,) in steps:
+                settings.setdefault("disabled_optimizers", _SUMS_FIRST)
             for key, value in settings.items():
                 if not key.isidentifier():
                     raise duckdb.Error(f"{key!r} is no name of a setting")
