@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Several processes share the cores here: threads for small matrices would wait for one another.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench bench-spark wheel lock clean
+.PHONY: help setup docs concepts demo picture example reproduce personal-budgets attribution lift test test-again test-all test-pythons test-integrations mutants check format bench bench-growth bench-spark wheel lock clean
 
 help:
 	@echo "make demo    make up a month of events, release every day of it, write demo/report.html"
@@ -24,6 +24,7 @@ help:
 	@echo "make mutants plant mistakes that would break the promise; each must make a test fail"
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make bench   measure against a plain scan; prints one JSON object (2.7 GB of disk)"
+	@echo "make bench-growth  personal budgets with 5 to 100 million conversions (3 GB of disk)"
 	@echo "make bench-spark  days on a Spark cluster of two workers, against DuckDB (needs Java 17)"
 	@echo "make docs    build the documentation site into site/, without the network"
 	@echo "make concepts  pictures of docs/concepts"
@@ -145,6 +146,9 @@ format: setup
 
 bench: setup
 	@$(BIN)/python -m bench
+
+bench-growth: setup
+	@$(BIN)/python -m bench.growth
 
 bench-spark: setup
 	@$(BIN)/python -m bench.on_spark

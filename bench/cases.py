@@ -32,12 +32,16 @@ _RELEASED = 4
 def _scan_seconds(engine: Engine, relations: Sequence[object]) -> float:
     """Read every value of every column once; the second of two runs, when files are cached."""
 
-    def scan() -> None:
+    def scan_all() -> None:
         for relation in relations:
-            engine.rows("scan", f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}")
+            scan(engine, relation)
 
-    scan()
-    return seconds_of(scan)
+    scan_all()
+    return seconds_of(scan_all)
+
+
+def scan(engine: Engine, relation: object) -> None:
+    engine.rows("scan", f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}")
 
 
 def _measured(floor: float, seconds: float) -> Measured:
@@ -128,7 +132,7 @@ def fit_of_a_markov_chain(data: Path) -> Measured:
     return _fit(data, "markov")
 
 
-def _rows_by_slot(data: Path) -> Relation:
+def rows_by_slot(data: Path) -> Relation:
     return Relation.of(
         "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
         " publisher_index AS cell_index, weight"
@@ -139,7 +143,7 @@ def _rows_by_slot(data: Path) -> Relation:
 def _contributions(data: Path, memory: str) -> Measured:
     """For every slot a histogram of users and the totals per cell under a bound."""
     engine = _open(memory)
-    relation = _rows_by_slot(data)
+    relation = rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     layout = Layout.of_publishers([f"P-{k}" for k in range(CONTRIBUTION_PUBLISHERS)])
     contributions = EngineContributions(engine, relation, SLOTS, layout)
@@ -165,7 +169,7 @@ def personal_budgets_by_slot(data: Path) -> Measured:
     """For every slot everybody's need, what the filter keeps, books that are written and named in a
     ledger. They stay for the audit."""
     engine = _open("3GiB")
-    relation = _rows_by_slot(data)
+    relation = rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     return _measured(floor, seconds_of(lambda: release_every_slot(data, engine, relation)))
 
@@ -174,7 +178,7 @@ def publishers_by_country_by_slot(data: Path) -> Measured:
     """The same for publishers and countries, with sums of their own for everything and publishers:
     a thousand cells, in which 50 million conversions fall."""
     engine = _open("3GiB")
-    relation = _rows_by_slot(data)
+    relation = rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     work = partial(release_every_slot, data, engine, relation, by_country=True)
     return _measured(floor, seconds_of(work))
@@ -229,7 +233,7 @@ def audit(data: Path) -> Measured:
     """Everything that those books and that ledger claim, recomputed; the floor is a scan of the
     contributions that went into them."""
     engine = _open("3GiB")
-    relation = _rows_by_slot(data)
+    relation = rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     campaign = Campaign(released_spec(data))
     if campaign.status().released < SLOTS:

@@ -31,6 +31,7 @@ class Sizes:
     contributions: int = 50_000_000
     integer_ids: bool = False
     advertisers: int = 200
+    users: int = USERS
 
     def scaled(self, scale: float) -> Sizes:
         return Sizes(
@@ -39,10 +40,11 @@ class Sizes:
             int(self.contributions * scale),
             self.integer_ids,
             max(2, round(self.advertisers * scale)),
+            self.users,
         )
 
     def user(self, seed: str) -> str:
-        number = f"hash({seed}) % {USERS}"
+        number = f"hash({seed}) % {self.users}"
         if self.integer_ids:
             return f"CAST({number} AS BIGINT)"
         return f"substr(md5(CAST({number} AS VARCHAR)), 1, 16)"

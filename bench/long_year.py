@@ -10,8 +10,7 @@ hour of `WHOLE_EVERY` writes the books as a whole, which costs more, and is part
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -28,6 +27,7 @@ from adsbpc.privacy import LIMIT, Terms
 from adsbpc.privacy.decays import DecayingStrategy
 from adsbpc.storage import Place
 from adsbpc.workloads import WeightedSquaredError, prefix_sums
+from bench.measured import processor_seconds_of
 
 HOURS = 8_784
 _PEOPLE, _CONVERSIONS, _PUBLISHERS = 1_000_000, 20_000_000, 50
@@ -71,18 +71,12 @@ def hour_of_a_year(engine: Engine, folder: Path, hour: int) -> Hour:
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir()
             books = LongBooks(hour, whole if last_whole else None, recent, new, merges)
-            return _busy(lambda: _release(engine, known, books))
+            return processor_seconds_of(lambda: _release(engine, known, books))
 
         # The second time, when files are cached.
         usual, merging = (min(hour_of(merges) for _ in range(2)) for merges in (False, True))
         mean = usual + (merging - usual) / WHOLE_EVERY
-        return Hour(mean, min(_busy(lambda: _pass(engine, known)) for _ in range(2)))
-
-
-def _busy(work: Callable[[], object]) -> float:
-    started = time.process_time()
-    work()
-    return time.process_time() - started
+        return Hour(mean, min(processor_seconds_of(lambda: _pass(engine, known)) for _ in range(2)))
 
 
 def _conversions(first: int, end: int) -> str:

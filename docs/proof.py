@@ -35,8 +35,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "caps, filter and counts in SQL": (
         "contributions/engine.py", "contributions/account_books.py",
         "contributions/engine_accounts.py", "contributions/numbering_sql.py",
-        "contributions/admission_sql.py", "contributions/renewal_sql.py",
-        "contributions/filter_sql.py",
+        "contributions/columns_sql.py", "contributions/admission_sql.py",
+        "contributions/renewal_sql.py", "contributions/filter_sql.py",
         "contributions/long_books.py", "contributions/long_accounts.py",
         "contributions/fit_counts.py",
     ),

@@ -23,3 +23,11 @@ def test_every_case_runs_on_a_small_scale(tmp_path: Path) -> None:
     for case in results.values():
         assert set(case) == {"ratio", "floor_seconds", "seconds", "peak_mib"}
         assert all(value > 0 for value in case.values())
+
+
+@pytest.mark.slow
+def test_growth_has_a_row_for_each_size() -> None:
+    command = [sys.executable, "-m", "bench.growth", "--sizes", "20000", "40000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    _, _, *rows = done.stdout.splitlines()
+    assert [row.split(" | ")[0] for row in rows] == ["| 20,000", "| 40,000"]

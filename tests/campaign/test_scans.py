@@ -92,7 +92,7 @@ def test_a_release_reads_each_source_once(mechanism: str, profile: Profile, tmp_
         looks, statements = (2, 5) if slot == 1 else (1, 0)
         assert profile.scans["impressions.parquet"] == looks
         assert profile.scans["conversions.parquet"] == 1
-        assert profile.scans["cells.parquet"] <= 2 + LOOKS_OF_A_RENEWAL * profile.renewals
+        assert profile.scans["cells.parquet"] <= 1 + LOOKS_OF_A_RENEWAL * profile.renewals
         most = MOST_STATEMENTS[mechanism] + statements + OF_A_RENEWAL * profile.renewals
         assert profile.statements <= most
 

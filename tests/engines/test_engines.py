@@ -163,3 +163,12 @@ def test_spark_without_java_says_what_to_do(
     with pytest.raises(AdsbpcError, match="Java 17") as caught:
         open_engine("spark")
     assert str(caught.value) == MISSING_JAVA
+
+
+def test_rows_are_joined_before_they_are_summed(duckdb_engine: Engine) -> None:
+    """Unless options say otherwise. DuckDB plans so only where tables are larger than in tests."""
+    setting = "SELECT current_setting('disabled_optimizers')"
+    assert duckdb_engine.rows("planning", setting) == [("partial_aggregate_pushdown",)]
+    engine = open_engine("duckdb", {"disabled_optimizers": "top_n"})
+    assert engine.rows("planning", setting) == [("top_n",)]
+    engine.close()

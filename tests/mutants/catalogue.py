@@ -119,22 +119,32 @@ MUTANTS = (
         "PARTITION BY slot_rows.user_id ORDER BY", "ORDER BY", _CAPS,
     ),
     Mutant(
-        "a user's past is everybody's", "contributions/admission_sql.py",
-        'ON now.cell = {column_of("past.cell", view, places)}',
-        'ON now.cell % 4096 = {column_of("past.cell", view, places)} % 4096', _BOOKS,
+        "a user's past is everybody's", "contributions/columns_sql.py",
+        'ON now.place = {column_of("past.cell", view, places)}',
+        'ON now.place % 4096 = {column_of("past.cell", view, places)} % 4096', _BOOKS,
     ),
     Mutant(
-        "accounts of another user", "contributions/engine_accounts.py",
-        "AS before ON before.number = more.number", "AS before ON TRUE", _BOOKS,
+        "accounts of another user", "contributions/columns_sql.py",
+        "AS users ON users.number = now.number", "AS users ON users.number = now.number + 1",
+        _BOOKS,
     ),
     Mutant(
-        "accounts of another user in a long campaign", "contributions/long_accounts.py",
-        "AS before ON before.number = more.number", "AS before ON TRUE", _LONG,
+        "what another user's cells add to a charge", "contributions/columns_sql.py",
+        "ON met.number = now.number", "ON met.number = now.number + 1", _BOOKS,
+    ),
+    Mutant(
+        "people near their limit are let in whole", "contributions/admission_sql.py",
+        "spent + charge > {whole(most)}", "spent > {whole(most)}", _BOOKS,
+    ),
+    Mutant(
+        "what was cut of another user in a long campaign", "contributions/long_accounts.py",
+        "ON past.cell = people.number * {self._places} + {len(self.layout)}",
+        "ON past.cell % {self._places} = {len(self.layout)}", _LONG,
     ),
     Mutant(
         "running sums of everybody", "contributions/long_accounts.py",
-        ") AS earlier ON earlier.cell = now.cell",
-        ") AS earlier ON earlier.cell % 4096 = now.cell % 4096", _LONG,
+        ") AS earlier ON earlier.place = now.place",
+        ") AS earlier ON earlier.place % 4096 = now.place % 4096", _LONG,
     ),
     Mutant(
         "running sums that are rounded down", "contributions/long_accounts.py",
@@ -147,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         "what fits of one user decides for another", "contributions/admission_sql.py",
-        "AS judged ON judged.number = whole_div(cell, {self.places})", "AS judged ON TRUE", _BOOKS,
+        "JOIN judged ON judged.number = close.number", "JOIN judged ON TRUE", _BOOKS,
     ),
     Mutant(
         "released rows are forgotten when the past is renewed", "contributions/renewal_sql.py",

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from adsbpc.contributions.columns_sql import Factors, Moves
 from adsbpc.contributions.filter_sql import column_of, slot_values, whole, with_parts
-from adsbpc.contributions.interface import LARGEST_SIZED
 from adsbpc.engines import Relation
 from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import PARTS, Terms
 
 
-def columns_sql(
-    layout: Layout, places: int, rows: Mapping[str, Relation], costs: Sequence[int]
-) -> Iterator[str]:
-    """For every view, the columns of those who are in the slot: what they ask for in each, and what
-    earlier slots add to its cost."""
-    for view in layout.views:
-        now = str(rows["asked"])
-        asked = f"least(past.asked, {LARGEST_SIZED})" if "sizes" in rows else "past.asked"
-        if view.stride > 1:
-            now = f"""(
-  SELECT {column_of("cell", view, places)} AS cell, CAST(sum(asked) AS BIGINT) AS asked
-  FROM {now} AS cells GROUP BY {column_of("cell", view, places)})"""
-        yield f"""
-SELECT now.cell AS place, whole_div(now.cell, {places}) AS number, asked,
-  {view.depth} AS depth, CAST({view.weight**2} AS BIGINT) AS squared_weight,
-  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM {now} AS now LEFT JOIN (
-  SELECT now.cell, sum(wide({asked} * cost)) AS asked_before,
-    sum(wide(past.moved * cost)) AS before
-  FROM {rows["past"]} AS past
-  JOIN {now} AS now ON now.cell = {column_of("past.cell", view, places)}
-  JOIN (VALUES {slot_values(costs)}) AS cost_with (slot, cost) ON cost_with.slot = past.slot
-  GROUP BY now.cell
-) AS earlier ON earlier.cell = now.cell"""
-
-
-def weight_of(layout: Layout) -> list[str]:
+def weights_of(layout: Layout) -> tuple[str, ...]:
     """The factor of a column's squares, unless it is 1 for all of them."""
-    return [] if [view.weight for view in layout.views] == [1] else ["squared_weight"]
+    return () if [view.weight for view in layout.views] == [1] else ("squared_weight",)
 
 
 @dataclass(frozen=True)
@@ -55,70 +29,87 @@ class AdmissionSql:
     growth: str
 
     def of_cells(self, cell: str) -> tuple[str, str, str]:
-        """What joins rows with a cell to its multiplier, the multiplier, and the cap."""
-        if not self.terms.multipliers:
+        """What joins rows with a cell to its multiplier and its size, where cells are not alike;
+        the multiplier, and the cap."""
+        if "weighed" not in self.rows:
             return "", str(self.terms.multiplier), str(self.terms.cap(self.terms.multiplier))
         joined = f" JOIN {self.rows['weighed']} AS weighed"
         return f"{joined} ON weighed.cell_index = {cell} % {self.places}", "multiplier", "cap"
 
-    def _above(self) -> str:
-        """By column of every view, how much is asked for in cells above their cap: hardly anybody
-        has such a cell, so that columns hold what was asked for."""
-        joined, _, cap = self.of_cells("cells.cell")
-        return "\nUNION ALL\n".join(
-            f"SELECT {view.depth} AS depth, {column_of('cell', view, self.places)} AS place,"
-            f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self.rows['asked']} AS cells"
-            f"{joined} WHERE asked > {cap} GROUP BY {column_of('cell', view, self.places)}"
-            for view in self.layout.views
-        )
+    def factors(self) -> Factors:
+        joined, _, _ = self.of_cells("columns.place")
+        return Factors(joined, weights_of(self.layout), ("size",) if joined else ())
 
-    def judged(self) -> str:
-        """How many parts of each user's cells fit, and what they cost if all do."""
-        terms = self.terms
-        people = "number, own, across, seen, fixed, spent, square, cross_term, excess"
-        moved = " * ".join([*weight_of(self.layout), "moved"])
+    def moves(self) -> Moves:
+        """What would be moved of a column if all of it fits. Whoever has a cell above its cap would
+        cost more than anybody may: caps are for those who are close to their limit."""
+        joined, multiplier, cap = self.of_cells("columns.place")
+        if joined:
+            return Moves(f"wide(least(asked, {cap}) * {multiplier})", 1, self.terms.kept_limit)
+        return Moves("wide(asked)", self.terms.multiplier, self.terms.kept_limit)
+
+    def close(self) -> str:
+        """Those of whom not everything may fit. Hardly anybody is."""
+        terms, most = self.terms, self.terms.kept_limit
+        if terms.pace:
+            most = min(most, terms.pace.free)
         return f"""
-WITH capped AS ({self._capped()}),
-sums AS (
-  SELECT number, {terms.own} * sum({moved} * moved) AS square,
-    sum({moved} * before) AS cross_term, max(excess) AS excess
-  FROM capped GROUP BY number
-),
-rooms AS (
-  SELECT sums.number, own, across, seen, fixed, spent, square, cross_term, excess,
-    {whole(terms.kept_limit)} - spent AS room
-  FROM sums JOIN {self.rows["active"]} AS active ON active.number = sums.number
-),
-paced AS (SELECT * FROM rooms{self.growth})
-SELECT number, own, across, seen, fixed, spent, square + 2 * cross_term AS charge,
-  CASE WHEN excess IS NULL THEN 0 ELSE 1 END AS is_capped, parts
-FROM ({with_parts("paced", people, terms.pace)}) AS judged"""
+SELECT * FROM {self.rows["people"]} AS people
+WHERE charge IS NULL OR (charge > 0 AND spent + charge > {whole(most)})"""
 
     def _capped(self) -> str:
-        """Columns with what would be moved of them, and what is above caps, if anything is."""
+        """Their columns, with what would be moved of what is within caps."""
         joined, multiplier, cap = self.of_cells("columns.place")
-        if [view.stride for view in self.layout.views] == [1]:
-            # Each column is a cell.
-            return f"""
-  SELECT number, squared_weight, before, CASE WHEN asked > {cap} THEN asked - {cap} END AS excess,
-    wide(least(asked, {cap}) * {multiplier}) AS moved
-  FROM {self.rows["columns"]} AS columns{joined}"""
-        return f"""
-  SELECT number, squared_weight, before, excess,
-    wide((asked - coalesce(excess, 0)) * {multiplier}) AS moved
-  FROM {self.rows["columns"]} AS columns{joined} LEFT JOIN ({self._above()}) AS above
+        moved = f"least(asked, {cap}) * {multiplier}"
+        if [view.stride for view in self.layout.views] != [1]:
+            above = "\nUNION ALL\n".join(
+                f"SELECT {view.depth} AS depth, {column_of('cell', view, self.places)} AS place,"
+                f" CAST(sum(asked - {cap}) AS BIGINT) AS excess FROM {self.rows['asked']} AS cells"
+                f" WHERE asked > {cap} GROUP BY {column_of('cell', view, self.places)}"
+                for view in self.layout.views
+            )
+            joined = f""" LEFT JOIN ({above}) AS above
     ON above.depth = columns.depth AND above.place = columns.place"""
+            moved = f"(asked - coalesce(excess, 0)) * {multiplier}"
+        return f"""
+  SELECT columns.number, columns.depth, columns.place, squared_weight, wide({moved}) AS moved
+  FROM {self.rows["columns"]} AS columns{joined}
+  JOIN {self.rows["close"]} AS close ON close.number = columns.number"""
 
     def short(self) -> str:
-        """Cells of the few users of whom not everything is kept."""
+        """Cells of the people of whom not everything is kept."""
+        terms = self.terms
         joined, multiplier, cap = self.of_cells("cells.cell")
         return f"""
+WITH capped AS ({self._capped()}
+),
+squares AS (
+  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square
+  FROM capped GROUP BY number
+),
+crossed AS (
+  SELECT capped.number, sum(capped.squared_weight * moved * before) AS cross_term
+  FROM capped JOIN {self.rows["met"]} AS met
+    ON met.depth = capped.depth AND met.place = capped.place
+  GROUP BY capped.number
+),
+rooms AS (
+  SELECT close.number, own, across, seen, spent, square,
+    coalesce(cross_term, wide(0)) AS cross_term, {whole(terms.kept_limit)} - spent AS room
+  FROM {self.rows["close"]} AS close JOIN squares ON squares.number = close.number
+  LEFT JOIN crossed ON crossed.number = close.number
+),
+paced AS (SELECT * FROM rooms{self.growth}),
+judged AS (
+  SELECT number, parts FROM ({with_parts("paced", "number", terms.pace)}) AS judged
+  WHERE parts < {PARTS}
+)
 SELECT cell, number, asked, kept, kept * multiplier AS moved FROM (
   SELECT cell, judged.number, asked, CAST({multiplier} AS BIGINT) AS multiplier,
     whole_div(least(asked, {cap}) * parts, {PARTS}) AS kept
   FROM {self.rows["asked"]} AS cells{joined}
-  JOIN {self.rows["judged"]} AS judged ON judged.number = whole_div(cell, {self.places})
-  WHERE parts < {PARTS} OR is_capped = 1
+  JOIN {self.rows["close"]} AS close ON close.number = whole_div(cell, {self.places})
+  JOIN judged ON judged.number = close.number
 ) AS parted"""
 
     def charged(self) -> str:
@@ -126,17 +117,20 @@ SELECT cell, number, asked, kept, kept * multiplier AS moved FROM (
         terms = self.terms
         kept_of = "\nUNION ALL\n".join(
             f"SELECT {view.depth} AS depth, {column_of('cell', view, self.places)} AS place,"
+            f" number, {view.weight**2} AS squared_weight,"
             f" wide(CAST(sum(moved) AS BIGINT)) AS moved"
-            f" FROM {self.rows['short']} GROUP BY {column_of('cell', view, self.places)}"
+            f" FROM {self.rows['short']} AS short"
+            f" GROUP BY {column_of('cell', view, self.places)}, number"
             for view in self.layout.views
         )
         return f"""
 WITH kept AS ({kept_of}),
 charges AS (
-  SELECT number, sum(squared_weight * moved * (2 * before + {terms.own} * moved)) AS charge
-  FROM kept JOIN {self.rows["columns"]} AS columns
-    ON columns.depth = kept.depth AND columns.place = kept.place
-  GROUP BY number
+  SELECT kept.number, sum(kept.squared_weight * moved
+    * (2 * coalesce(before, wide(0)) + {terms.own} * moved)) AS charge
+  FROM kept LEFT JOIN {self.rows["met"]} AS met
+    ON met.depth = kept.depth AND met.place = kept.place
+  GROUP BY kept.number
 )
 SELECT cut.number, cut, charge FROM (
   SELECT number, CAST(sum(asked - kept) AS BIGINT) AS cut FROM {self.rows["short"]} GROUP BY number
@@ -188,14 +182,15 @@ SELECT cell, asked, kept, moved FROM {self.rows["short"]} AS short
 UNION ALL
 SELECT cell, asked, asked AS kept, asked * {multiplier} AS moved
 FROM {self.rows["asked"]} AS cells{joined}
-LEFT JOIN (SELECT DISTINCT number FROM {self.rows["short"]} AS short) AS cut_short
-  ON cut_short.number = whole_div(cells.cell, {self.places})
-WHERE cut_short.number IS NULL"""
+LEFT JOIN {self.rows["charged"]} AS charged
+  ON charged.number = whole_div(cells.cell, {self.places})
+WHERE charged.number IS NULL"""
 
-    def after(self) -> str:
-        """Accounts of the users of the slot."""
+    def after(self, carried: Sequence[str]) -> str:
+        """Accounts of the people of the slot."""
+        kept = "".join(f", {name}" for name in carried if name != "spent")
         return f"""
-SELECT judged.number, own, across, seen, fixed,
-  judged.spent + coalesce(charged.charge, judged.charge) AS spent
-FROM {self.rows["judged"]} AS judged
-LEFT JOIN {self.rows["charged"]} AS charged ON charged.number = judged.number"""
+SELECT people.number, own, across, seen{kept},
+  people.spent + coalesce(charged.charge, people.charge) AS spent
+FROM {self.rows["people"]} AS people
+LEFT JOIN {self.rows["charged"]} AS charged ON charged.number = people.number"""

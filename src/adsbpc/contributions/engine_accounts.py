@@ -22,10 +22,10 @@ from adsbpc.contributions.account_books import (
     Books,
     read_books,
 )
-from adsbpc.contributions.admission_sql import AdmissionSql, columns_sql, weight_of
+from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
+from adsbpc.contributions.columns_sql import Factors, Moves, columns_sql, met_sql, people_sql
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
-    LARGEST_NEED,
     LARGEST_SIZED,
     Costs,
     Integers,
@@ -34,7 +34,7 @@ from adsbpc.contributions.interface import (
     listed,
 )
 from adsbpc.contributions.numbering_sql import asked_sql, named_sql, new_names_sql
-from adsbpc.contributions.people_sql import hash_by_name, hash_of_names, sums_by_place
+from adsbpc.contributions.people_sql import OF_NAMES, hash_by_name, hash_of_names, sums_by_place
 from adsbpc.contributions.renewal_sql import CutTier, RenewalSql, needs_again
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError, PrivacyError
@@ -78,6 +78,8 @@ class EngineAccounts:
         # What the steps below have made so far, by its name.
         self._rows: dict[str, Relation] = {}
         self._opened = self._is_renewed = False
+        self._sizes: tuple[int, ...] = ()
+        self._own = 0
         # SECRET: sums that say of whom the slot's rows are, once it is admitted.
         self.people: tuple[int, ...] = ()
 
@@ -96,8 +98,9 @@ class EngineAccounts:
             return
         self._rows |= read_books(self._engine, self._books, self._relation)
         self._give_numbers()
+        # Of this slot's opening; only layouts in which no view sums cells have them.
+        self._sizes = tuple(sizes)
         if sizes:
-            # Of this slot's opening; only layouts in which no view sums cells have them.
             places = {"cell_index": list(range(len(sizes))), "size": list(sizes)}
             self._rows["sizes"] = self._engine.numbers("sizes", places)
         if past:
@@ -115,27 +118,9 @@ class EngineAccounts:
                 f" FROM {self._rows['users_before']} AS before"
                 f" JOIN {self._rows['needs_again']} AS again ON again.number = before.number"
             )
-        self._make_columns(costs)
-        asked = f"wide(least(asked, {LARGEST_SIZED}))" if sizes else "wide(asked)"
-        weight = " * ".join(
-            [*weight_of(self.layout), *(["size", "size"] if "sizes" in self._rows else []), asked]
-        )
-        self._table(
-            "active",
-            f"""
-WITH more AS (
-  SELECT number, {costs[-1]} * sum({weight} * {asked}) AS own,
-    2 * sum({weight} * asked_before) AS across
-  FROM {self._rows["columns"]} AS columns
-  {self._sizes_joined("place")} GROUP BY number
-)
-SELECT more.number,
-  least(coalesce(before.own, wide(0)) + more.own, {whole(LARGEST_NEED)}) AS own,
-  least(coalesce(before.across, wide(0)) + more.across, {whole(LARGEST_NEED)}) AS across,
-  coalesce(seen, 0) + 1 AS seen,
-  coalesce(before.fixed, wide(0)) AS fixed, coalesce(before.spent, wide(0)) AS spent
-FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
-        )
+        self._set_columns()
+        self._own = costs[-1]
+        self._meet_the_past(costs)
         self._opened = True
 
     def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
@@ -148,7 +133,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         found = self._engine.rows(
             "histogram of needs",
             f"SELECT bin, count(*) FROM (SELECT CASE{bins} ELSE {len(edges)} END AS bin FROM ("
-            f"SELECT {need} AS need FROM ({self._everybody('active')}) AS everybody{joined}"
+            f"SELECT {need} AS need FROM ({self._everybody(self._in_need())}) AS everybody{joined}"
             ") AS needed) AS binned GROUP BY bin",
         )
         counts = np.zeros(len(edges) + 1, dtype=np.int64)
@@ -166,7 +151,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         factors_of = self._growth_joined("everybody", terms.pace.growth) if terms.pace else ""
         text = RenewalSql(renewal, self.layout, self._places, rows)
         self._table("renewing", text.quadratics())
-        self._table("renewed", text.users(self._everybody("active"), factors_of))
+        self._table("renewed", text.users(self._everybody(self._in_need()), factors_of))
         self._table("renewed_cells", text.cells(*admission.of_cells("past.cell")))
         for number, (file, tier) in enumerate(zip((CUT, REST), terms.cuts, strict=False), start=1):
             of_tier = CutTier(number, tier, rows[_PAST_CUT[file]])
@@ -175,13 +160,12 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
             self._table(f"renewed_{number}", text.cut_rows(of_tier))
             rows[_PAST_CUT[file]] = rows[f"renewed_{number}"]
         rows["past"] = rows["renewed_cells"]
-        for name in ("users_before", "active"):
-            rows[name] = Relation.of(
-                f"SELECT kept.number, own, across, seen, coalesce(renewed.fixed, wide(0)) AS fixed,"
-                f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows[name]} AS kept"
-                f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
-            )
-        self._make_columns(terms.listed)
+        rows["users_before"] = Relation.of(
+            f"SELECT kept.number, own, across, seen, coalesce(renewed.fixed, wide(0)) AS fixed,"
+            f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows['users_before']} AS kept"
+            f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
+        )
+        self._meet_the_past(terms.listed)
         self._is_renewed = True
         return self._past_totals(terms)
 
@@ -205,24 +189,26 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
     def admit(self, terms: Terms) -> list[int]:
         self.open(terms.costs)
         text = self._admission(terms)
-        self._table("judged", text.judged())
+        self._table("people", self._people(text.factors(), text.moves()))
+        self._table("close", text.close())
         self._table("short", text.short())
-        self._rows["charged"] = Relation.of(text.charged())
+        self._table("charged", text.charged())
         left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
         for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
             earlier = self._earlier_cut(text, file, left)
             self._table(f"counted_{number}", text.counted(number, earlier, left))
             left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
-        self._rows["after"] = Relation.of(text.after())
+        self._rows["after"] = Relation.of(text.after(self._carried))
         self._rows["kept"] = Relation.of(text.kept_cells())
-        self._check(terms)
         self._write(terms)
-        return self._totals(len(terms.cuts))
+        return self._totals(terms)
 
-    def _totals(self, cuts: int) -> list[int]:
+    def _totals(self, terms: Terms) -> list[int]:
         """What is kept in each cell and in each column that counts what was cut, and in the same
-        look whose it is."""
+        look whose it is. Refuse to go on if anybody's books show more than the limits, whatever the
+        reason: they do not count yet."""
         kept, names, cut_column = self._rows["kept"], self._rows["names_new"], len(self.layout)
+        cuts = len(terms.cuts)
         counted = "".join(
             f"\nUNION ALL\nSELECT {cut_column + number}, CAST(coalesce(sum(counted), 0) AS BIGINT),"
             f" wide(0), wide(0) FROM {self._rows[f'counted_{number + 1}']}"
@@ -230,14 +216,17 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         )
         found = self._engine.rows(
             "totals of what is kept",
-            f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}",
+            f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}"
+            f"\nUNION ALL\n{self._above_limits(terms)}",
         )
         totals = [0] * (cut_column + cuts)
         of_names = first = second = 0
         for place, total, first_sum, second_sum in found:
-            if place < 0:
+            if place == _ABOVE_LIMITS and total > 0:
+                raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+            if place == OF_NAMES:
                 of_names = int(first_sum)
-            else:
+            elif place >= 0:
                 totals[place] = int(total)
                 first, second = first + int(first_sum), second + int(second_sum)
         self.people = of_names, first, second
@@ -257,13 +246,15 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
 
     def _admission(self, terms: Terms) -> AdmissionSql:
         """Texts of a slot's terms, with multipliers and caps of cells where they are not alike."""
-        if terms.multipliers and "weighed" not in self._rows:
+        if (terms.multipliers or self._sizes) and "weighed" not in self._rows:
+            multipliers = [terms.multiplier_of(cell) for cell in range(len(self.layout))]
             self._rows["weighed"] = self._engine.numbers(
                 "weighed",
                 {
-                    "cell_index": list(range(len(terms.multipliers))),
-                    "multiplier": list(terms.multipliers),
-                    "cap": [terms.cap(each) for each in terms.multipliers],
+                    "cell_index": list(range(len(multipliers))),
+                    "multiplier": multipliers,
+                    "cap": [terms.cap(each) for each in multipliers],
+                    "size": list(self._sizes or (1,) * len(multipliers)),
                 },
             )
         growth = self._growth_joined("rooms", terms.pace.growth) if terms.pace else ""
@@ -271,7 +262,7 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
 
     def _sizes_joined(self, cell: str) -> str:
         """Rows with a cell beside its size."""
-        if "sizes" not in self._rows:
+        if not self._sizes:
             return ""
         return f"JOIN {self._rows['sizes']} AS sizes ON sizes.cell_index = {cell} % {self._places}"
 
@@ -279,11 +270,37 @@ FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = mo
         table = self._engine.numbers("growth", factors(growth))
         return f" JOIN {table} AS growth ON growth.times = greatest({people}.seen, 1)"
 
-    def _make_columns(self, costs: Sequence[int]) -> None:
-        self._table(
-            "columns",
-            "\nUNION ALL\n".join(columns_sql(self.layout, self._places, self._rows, costs)),
-        )
+    @property
+    def _carried(self) -> tuple[str, ...]:
+        """What accounts say besides needs. Nothing is fixed until the past is renewed."""
+        has_fixed = self._is_renewed or self._books.renewed > 1
+        return ("fixed", "spent") if has_fixed else ("spent",)
+
+    @property
+    def _largest(self) -> int | None:
+        """What a cell counts for at most in needs, if there is a limit."""
+        return LARGEST_SIZED if self._sizes else None
+
+    def _set_columns(self) -> None:
+        columns = columns_sql(self.layout, self._places, self._rows["asked"], self._largest)
+        if [view.stride for view in self.layout.views] == [1]:
+            # Cells as they are: there is nothing to compute.
+            self._rows["columns"] = Relation.of(columns)
+        else:
+            self._table("columns", columns)
+
+    def _meet_the_past(self, costs: Sequence[int]) -> None:
+        self._table("met", met_sql(self.layout, self._places, self._rows, costs, self._largest))
+
+    def _people(self, factors: Factors, moves: Moves | None = None) -> str:
+        return people_sql(self._rows, self._own, factors, self._carried, moves)
+
+    def _in_need(self) -> Relation:
+        """Everybody in the slot, before it is known what of it is let in."""
+        sizes = ("size",) if self._sizes else ()
+        joined = f" {self._sizes_joined('columns.place')}" if sizes else ""
+        factors = Factors(joined, weights_of(self.layout), sizes)
+        return Relation.of(self._people(factors))
 
     def _give_numbers(self) -> None:
         """This slot's cells by number."""
@@ -308,31 +325,21 @@ SELECT now.cell, now.asked FROM ({asked}) AS now
 LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL"""
         self._table("asked", asked)
 
-    def _everybody(self, active: str) -> str:
-        """Needs and account of all users so far, those of the slot as they are in `active`."""
-        columns = ("number", "own", "across", "seen", "fixed", "spent")
-        return f"""
-SELECT {", ".join(columns)} FROM {self._rows[active]} AS now
-UNION ALL
-SELECT {", ".join(f"before.{name}" for name in columns)}
-FROM {self._rows["users_before"]} AS before
-LEFT JOIN {self._rows[active]} AS active ON active.number = before.number
-WHERE active.number IS NULL"""
+    def _everybody(self, now: Relation) -> str:
+        """Needs and account of all users so far, those of the slot as they are now."""
+        fixed = "fixed" if "fixed" in self._carried else "wide(0) AS fixed"
+        return f"SELECT number, own, across, seen, {fixed}, spent FROM {now} AS now"
 
-    def _check(self, terms: Terms) -> None:
-        """Refuse to go on if anybody's books show more than the limits, whatever the reason."""
+    def _above_limits(self, terms: Terms) -> str:
+        """How many accounts are, as a row like those of totals."""
         cuts = "".join(
             f" + (SELECT count(*) FROM {self._rows[f'counted_{number}']}"
             f" WHERE spent + charge > {whole(tier.limit)})"
             for number, tier in enumerate(terms.cuts, start=1)
         )
-        ((beyond,),) = self._engine.rows(
-            "largest accounts",
-            f"SELECT (SELECT count(*) FROM {self._rows['after']}"
-            f" WHERE spent > {whole(terms.kept_limit)}){cuts}",
-        )
-        if beyond:
-            raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+        return f"""
+SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS after
+  WHERE spent > {whole(terms.kept_limit)}){cuts} AS BIGINT), wide(0), wide(0)"""
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
@@ -345,7 +352,7 @@ WHERE active.number IS NULL"""
             CUT: self._counted(slot, 1),
             REST: self._counted(slot, 2) if terms.rest else f"{self._counted(slot, 1)} AND 1 = 0",
             USERS: f"SELECT number, CAST(seen AS BIGINT) AS seen, {halves}"
-            f" FROM ({self._everybody('after')}) AS everybody",
+            f" FROM ({self._everybody(self._rows['after'])}) AS everybody",
         }
         if self._is_renewed:
             columns = ", ".join(CUT_COLUMNS)
@@ -367,6 +374,8 @@ WHERE active.number IS NULL"""
         )
 
 
+# A row of the look at totals that is of no cell.
+_ABOVE_LIMITS = OF_NAMES - 1
 _PAST_CUT = {CUT: "past_cut", REST: "past_rest"}
 
 

@@ -12,14 +12,10 @@ from collections.abc import Sequence
 
 from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS, Books
 from adsbpc.contributions.admission_sql import AdmissionSql
+from adsbpc.contributions.columns_sql import Factors, Moves, people_sql
 from adsbpc.contributions.engine_accounts import EngineAccounts
-from adsbpc.contributions.filter_sql import column_of, shifted, whole
-from adsbpc.contributions.interface import (
-    LARGEST_NEED,
-    Costs,
-    crossing_of,
-    largest_needed,
-)
+from adsbpc.contributions.filter_sql import column_of, shifted
+from adsbpc.contributions.interface import Costs, crossing_of, largest_needed
 from adsbpc.contributions.long_books import LONG_WIDE, SUMS, LongBooks, newest, read_long_books
 from adsbpc.engines import Engine, Relation
 from adsbpc.errors import ContributionError
@@ -59,22 +55,9 @@ class LongEngineAccounts(EngineAccounts):
         )
         self._give_numbers()
         self._bring_up_to_date(crossing)
-        self._table("columns", "\nUNION ALL\n".join(map(self._columns_of, self.layout.views)))
-        self._table(
-            "active",
-            f"""
-WITH more AS (
-  SELECT number, sum(squared_weight * ({crossing.own} * wide(needed) * wide(needed))) AS own,
-    sum(squared_weight * (2 * wide(needed) * asked_before)) AS across
-  FROM {self._rows["columns"]} AS columns GROUP BY number
-)
-SELECT more.number,
-  least(coalesce(before.own, wide(0)) + more.own, {whole(LARGEST_NEED)}) AS own,
-  least(coalesce(before.across, wide(0)) + more.across, {whole(LARGEST_NEED)}) AS across,
-  coalesce(seen, 0) + 1 AS seen, coalesce(before.fixed, wide(0)) AS fixed,
-  coalesce(before.spent, wide(0)) AS spent, coalesce(before.cut_spent, wide(0)) AS cut_spent
-FROM more LEFT JOIN {self._rows["users_before"]} AS before ON before.number = more.number""",
-        )
+        self._set_columns()
+        self._own = crossing.own
+        self._table("met", "\nUNION ALL\n".join(map(self._met_in, self.layout.views)))
         self._opened = True
 
     def renew(self, renewal: Renewal) -> list[list[int]]:
@@ -124,29 +107,45 @@ SELECT cell, moved_slot, {raw}, {now}, {asked_before} AS asked_before, {before} 
             f" ON present.number = whole_div(sums.cell, {self._places})"
         )
 
-    def _columns_of(self, view: View) -> str:
-        """The columns of those who are in the slot: what they ask for in each, and what earlier
-        slots add to its cost."""
+    @property
+    def _carried(self) -> tuple[str, ...]:
+        return *super()._carried, "cut_spent"
+
+    @property
+    def _largest(self) -> int:
+        return largest_needed(self.layout)
+
+    def _people(self, factors: Factors, moves: Moves | None = None) -> str:
+        """Of the slot alone."""
+        return people_sql(self._rows, self._own, factors, self._carried, moves, others=False)
+
+    def _everybody(self, now: Relation) -> str:
+        columns = ("number", "own", "across", "seen", "spent")
+        return f"""
+SELECT {", ".join(columns)} FROM {now} AS now
+UNION ALL
+SELECT {", ".join(f"before.{name}" for name in columns)}
+FROM {self._rows["users_before"]} AS before
+LEFT JOIN {now} AS now ON now.number = before.number
+WHERE now.number IS NULL"""
+
+    def _met_in(self, view: View) -> str:
+        """Columns of a view that have running sums."""
         place = column_of("cell", view, self._places)
         return f"""
-SELECT now.cell AS place, whole_div(now.cell, {self._places}) AS number, asked, needed,
-  {view.depth} AS depth, CAST({view.weight**2} AS BIGINT) AS squared_weight,
-  coalesce(asked_before, wide(0)) AS asked_before, coalesce(before, wide(0)) AS before
-FROM (
-  SELECT {place} AS cell, CAST(sum(asked) AS BIGINT) AS asked,
-    CAST(sum(least(asked, {largest_needed(self.layout)})) AS BIGINT) AS needed
-  FROM {self._rows["asked"]} AS cells GROUP BY {place}
-) AS now LEFT JOIN (
-  SELECT {place} AS cell, sum(asked_before) AS asked_before, sum(before) AS before
+SELECT now.place, number, asked, needed, depth, squared_weight, asked_before, before
+FROM {self._rows["columns"]} AS now JOIN (
+  SELECT {place} AS place, sum(asked_before) AS asked_before, sum(before) AS before
   FROM {self._rows["brought"]} AS cells
   WHERE cell % {self._places} < {len(self.layout)} GROUP BY {place}
-) AS earlier ON earlier.cell = now.cell"""
+) AS earlier ON earlier.place = now.place
+WHERE depth = {view.depth}"""
 
     def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
         return f"""
-  SELECT active.number, coalesce(past.before, wide(0)) AS before, cut_spent AS spent
-  FROM {self._rows["active"]} AS active LEFT JOIN {self._rows["brought"]} AS past
-    ON past.cell = active.number * {self._places} + {len(self.layout)}"""
+  SELECT people.number, coalesce(past.before, wide(0)) AS before, cut_spent AS spent
+  FROM {self._rows["people"]} AS people LEFT JOIN {self._rows["brought"]} AS past
+    ON past.cell = people.number * {self._places} + {len(self.layout)}"""
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
@@ -199,10 +198,9 @@ FROM (
             f"{half}({name}) AS {name}_{half}" for name in LONG_WIDE for half in ("high", "low")
         )
         after = f"""
-SELECT after.number, CAST(after.seen AS BIGINT) AS seen, after.own, after.across, after.fixed,
-  after.spent, active.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
+SELECT after.number, CAST(after.seen AS BIGINT) AS seen, after.own, after.across, wide(0) AS fixed,
+  after.spent, after.cut_spent + coalesce(counted.charge, wide(0)) AS cut_spent
 FROM {self._rows["after"]} AS after
-JOIN {self._rows["active"]} AS active ON active.number = after.number
 LEFT JOIN {self._rows["counted_1"]} AS counted ON counted.number = after.number"""
         names = f"""
 SELECT user_id, number FROM {self._rows["names_before"]} AS names_before

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from adsbpc.contributions.filter_sql import column_of
 from adsbpc.engines import Relation
 from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import largest_cell
@@ -33,29 +34,28 @@ FROM (
 
 
 def asked_sql(layout: Layout, places: int, named: Relation, new_names: Relation) -> str:
-    """What each user asks for in each cell."""
-    place, sums = _places_of(layout)
-    return f"""
-SELECT cell, CAST(least(sum(weight), {largest_cell(layout)}) AS BIGINT) AS asked
+    """What each user asks for in each cell; a layout that is taken apart has cells of sums, too."""
+    largest = largest_cell(layout)
+    asked = f"""
+SELECT number * {places} + cell_index AS cell,
+  CAST(least(sum(weight), {largest}) AS BIGINT) AS asked
 FROM (
-  SELECT number * {places} + {place} AS cell, weight FROM (
-    SELECT number, cell_index, weight FROM {named} AS named WHERE number IS NOT NULL
-    UNION ALL
-    SELECT names.number, cell_index, weight FROM {named} AS named
-    JOIN {new_names} AS names ON names.user_id = named.newcomer
-  ) AS numbered{sums}
-) AS cells GROUP BY cell"""
-
-
-def _places_of(layout: Layout) -> tuple[str, str]:
-    """The cells that a row of a finest cell counts in, and what joins rows with them: where a
-    layout is taken apart, those of the sums that it is part of, too."""
+  SELECT number, cell_index, weight FROM {named} AS named WHERE number IS NOT NULL
+  UNION ALL
+  SELECT names.number, cell_index, weight FROM {named} AS named
+  JOIN {new_names} AS names ON names.user_id = named.newcomer
+) AS numbered GROUP BY number * {places} + cell_index"""
     if not layout.apart:
-        return "cell_index", ""
+        return asked
+    # Nearly every row has a finest cell of its own: sums are made of those, not of rows.
     firsts = accumulate((view.columns for view in layout.stood_for), initial=0)
-    sums = ", ".join(
-        f"(CAST({first} AS BIGINT), CAST({view.stride} AS BIGINT))"
+    parts = [
+        f"SELECT cell + {first} AS cell, asked FROM finest"
+        if view.stride == 1
+        else f"SELECT {column_of('cell', view, places)} + {first} AS cell,"
+        f" CAST(least(sum(asked), {largest}) AS BIGINT) AS asked"
+        f" FROM finest GROUP BY {column_of('cell', view, places)}"
         for first, view in zip(firsts, layout.stood_for, strict=False)
-    )
-    joined = f" CROSS JOIN (VALUES {sums}) AS sums (first_place, stride)"
-    return "(first_place + whole_div(cell_index, stride))", joined
+    ]
+    sums = "\nUNION ALL\n".join(parts)
+    return f"WITH finest AS ({asked}\n)\n{sums}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from adsbpc.engines import Relation
 
+# In place of a cell, where names are counted.
+OF_NAMES = -1
 # Two primes, so that what is mixed is no polynomial of either field, and factors of cell, asked and
 # moved for each of two sums: products stay below 2^63.
 _FIRST_PRIME, _SECOND_PRIME = 2_147_483_647, 2_147_483_629
@@ -42,7 +44,7 @@ def hash_of_names(new_names: Relation) -> str:
     their numbers."""
     named = "concat(CAST(number AS STRING), ':', user_id)"
     return f"""
-SELECT -1, CAST(0 AS BIGINT), coalesce(sum(wide(sha256_number({named}))), wide(0)), wide(0)
+SELECT {OF_NAMES}, CAST(0 AS BIGINT), coalesce(sum(wide(sha256_number({named}))), wide(0)), wide(0)
 FROM {new_names} AS names"""
 
 
