@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.engines import Engine, open_engine, quote_name, quote_text
-from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from adsbpc.engines.spark_session import MISSING_JAVA, find_java
 from adsbpc.errors import AdsbpcError, EngineError, SpecError
 from tests.conftest import open_test_engine
 

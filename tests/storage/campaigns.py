@@ -67,13 +67,16 @@ def committed(directory: Path, store: RemotePath) -> list[RemotePath]:
 
 
 def rows_of(folder: RemotePath, files: tuple[str, ...] = FILES) -> Rows:
-    """What stands in the books of a slot, whatever the order of rows in the files."""
-    found = {}
-    for file in files:
-        with (folder / file).open() as content:
-            columns = pq.ParquetFile(content).read().to_pydict()
-        found[file] = sorted(zip(*columns.values(), strict=True))
-    return found
+    """What stands in the books of a slot, whatever the order of rows in the files, and in how many
+    files they are."""
+    found: Rows = {file: [] for file in files}
+    for path in folder.stamps():
+        file = path.below(folder)[0]
+        if file in found:
+            with path.open() as content:
+                columns = pq.ParquetFile(content).read().to_pydict()
+            found[file] += zip(*columns.values(), strict=True)
+    return {file: sorted(rows) for file, rows in found.items()}
 
 
 class StoreOnlooker(Onlooker):

@@ -23,7 +23,7 @@ from typing import Any
 from adsbpc.campaign.release_folder import FOLDER, home_of
 from adsbpc.engines import open_engine
 from adsbpc.engines.outer_tables import OuterTable
-from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from adsbpc.engines.spark_session import MISSING_JAVA, find_java
 from adsbpc.errors import AdsbpcError
 from adsbpc.events.sources import dialect_of, resolve_source
 from adsbpc.ledger.database import LEDGER, Database, DatabaseSchema
