@@ -150,3 +150,21 @@ def test_a_client_that_is_not_there(tmp_path: Path) -> None:
         RemotePath("nowhere://bucket/a").exists()
     with pytest.raises(SpecError, match="pip install 'gcsfs'"):
         RemotePath("gs://bucket/a").exists()
+
+
+def test_of_racing_writers_one_is_first(hdfs_store: RemotePath) -> None:
+    """Where no write has a condition, too; and what the others have written is gone."""
+    file = hdfs_store / "a" / "b.json"
+
+    def write(number: int) -> bool:
+        try:
+            file.create(str(number).encode())
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        first = list(pool.map(write, range(8)))
+    assert first.count(True) == 1
+    assert file.read_bytes() == str(first.index(True)).encode()
+    assert [each.name for each in hdfs_store.stamps()] == ["b.json"]

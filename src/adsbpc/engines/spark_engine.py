@@ -59,8 +59,8 @@ class SparkEngine(Engine):
 
     def __init__(self, options: Mapping[str, str | int | bool] | None = None) -> None:
         super().__init__()
-        self._session, self._is_local, cores, chosen = started_session(options or {})
-        self._sizes = DataSizes(cores, chosen)
+        self._session, self._is_local, chosen = started_session(options or {})
+        self._sizes = DataSizes(self._session.sparkContext.defaultParallelism, chosen)
         self._plan_for_size()
         self._footers: ReadOnce[Footer] = ReadOnce()
         self._schemas: ReadOnce[StructType] = ReadOnce()
@@ -70,8 +70,12 @@ class SparkEngine(Engine):
         for key, value in self._sizes.changed_settings().items():
             self._session.conf.set(key, value)
 
-    def _query(self, what: str, sql: str) -> DataFrame:
+    def _weigh(self, sources: Sequence[str], frame: DataFrame) -> None:
+        stats = frame._jdf.queryExecution().analyzed().stats
+        self._sizes.add(sources, lambda: int(stats().sizeInBytes().toString()))
+        self._plan_for_size()
 
+    def _query(self, what: str, sql: str) -> DataFrame:
         try:
             return self._session.sql(in_words_of_spark(sql))
         except spark_errors() as error:
@@ -226,14 +230,13 @@ class SparkEngine(Engine):
         columns: Sequence[str],
     ) -> Relation:
         wanted = [backticked(name) for name in (*columns, UNREADABLE)]
-        self._sizes.add(files)
-        self._plan_for_size()
         try:
             if isinstance(file_format, CsvDialect):
                 parts = [self._csv(file_format, file, base, columns) for file in files]
             else:
                 parts = self._parquet_parts(files, base, columns)
             frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
+            self._weigh(files, frame)
             if self._sizes.are_tiny:
                 frame = frame.coalesce(1)
             if isinstance(file_format, CsvDialect):
@@ -255,13 +258,12 @@ class SparkEngine(Engine):
     def read_written(self, what: str, files: Sequence[str], columns: Sequence[str]) -> Relation:
         from pyspark.sql.types import StructField, StructType
 
-        self._sizes.add(files)
-        self._plan_for_size()
         try:
             found = self._footer(files[0]).schema
             fields = [StructField(name, widest(found[name].dataType)) for name in columns]
             reader = self._session.read.schema(StructType(fields))
             frame = reader.parquet(*[self._address(file) for file in files])
+            self._weigh(files, frame)
         except spark_errors() as error:
             raise SourceError(
                 files[0],
@@ -321,9 +323,9 @@ class SparkEngine(Engine):
         return found.pop() if found else frozenset()
 
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
-        self._sizes.add([table])
-        self._plan_for_size()
-        return self._columns_of(what, self._session.table(table), columns)
+        frame = self._session.table(table)
+        self._weigh([table], frame)
+        return self._columns_of(what, frame, columns)
 
     def _columns_of(self, what: str, frame: DataFrame, columns: Sequence[str]) -> Relation:
         from pyspark.sql.functions import lit
@@ -339,7 +341,9 @@ class SparkEngine(Engine):
     def read_outer(self, what: str, table: OuterTable, columns: Sequence[str]) -> Relation:
         if self._is_local:
             return super().read_outer(what, table, columns)
-        return self._columns_of(what, self._connected(table), columns)
+        frame = self._connected(table)
+        self._weigh([table.where], frame)
+        return self._columns_of(what, frame, columns)
 
     def _connected(self, table: OuterTable) -> DataFrame:
         """On a cluster, which would see no copy that this machine makes."""

@@ -67,9 +67,8 @@ def _stop_in_the_end(context: SparkContext) -> None:
 
 def started_session(
     options: Mapping[str, str | int | bool],
-) -> tuple[SparkSession, bool, int | None, set[str]]:
-    """A session of our own, whether it is on this machine, the cores of Spark if it is in one
-    process, and the settings that somebody chose."""
+) -> tuple[SparkSession, bool, set[str]]:
+    """A session of our own, whether it is on this machine, and the settings that somebody chose."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -92,14 +91,12 @@ def started_session(
             f"[engine.options]: Spark does not start with them: {cause_of(error)}. "
             "Options are Spark settings such as spark.master"
         ) from None
-    context, cores = session.sparkContext, None
-    if re.fullmatch(r"local(\[.*\])?", str(settings["spark.master"])):
-        cores = context.defaultParallelism
-    else:
+    context = session.sparkContext
+    if not re.fullmatch(r"local(\[.*\])?", str(settings["spark.master"])):
         _stop_in_the_end(context)
     for key, value in _SESSION.items():
         session.conf.set(key, value)
-    return session, is_local, cores, {*settings, *(key for key, _ in context.getConf().getAll())}
+    return session, is_local, {*settings, *(key for key, _ in context.getConf().getAll())}
 
 
 def spark_errors() -> tuple[type[Exception], ...]:

@@ -116,7 +116,8 @@ def _client(protocol: str, host: str, process: int) -> Any:
     return found(use_listings_cache=False, skip_instance_cache=True, **where)
 
 
-def _is_there(client: Any, url: str) -> bool:
+def is_there(client: Any, url: str) -> bool:
+    """Clients' own `exists` says no of what they could not ask for."""
     try:
         client.info(url)
     except FileNotFoundError:
@@ -132,7 +133,7 @@ def files_below(url: str) -> dict[str, dict[str, Any]]:
     try:
         found = client.find(url, detail=True, **strict)
     except FileNotFoundError:
-        if strict and _is_there(client, url):
+        if strict and is_there(client, url):
             # A folder inside of it has gone meanwhile.
             return files_below(url)
         return {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from io import BufferedReader
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from adsbpc.storage.client import client_of, explained, files_below, has_conditions
+from adsbpc.storage.client import client_of, explained, files_below, has_conditions, is_there
 from adsbpc.storage.ranges import RangeReader
 
 
@@ -119,10 +118,12 @@ class RemotePath:
             # Under a name of our own first; it stays if the one that is wanted was taken.
             own = f"{self.url}.{uuid4().hex}"
             client.pipe_file(own, content)
-            target = client._strip_protocol(self.url)
-            with suppress(FileExistsError):
-                client.mv(client._strip_protocol(own), target)
-            if client.exists(own):
+            try:
+                client.mv(client._strip_protocol(own), client._strip_protocol(self.url))
+            except OSError:
+                if not is_there(client, self.url):
+                    raise
+            if is_there(client, own):
                 client.rm_file(own)
                 raise FileExistsError(self.url)
 
