@@ -37,7 +37,6 @@ Campaign.load(Path(sys.argv[1])).release(through="2026-03-03")
 CLUSTER = """
 "spark.master" = "local-cluster[2,1,2048]"
 "spark.executor.memory" = "1g"
-"spark.sql.shuffle.partitions" = 2
 "spark.driver.host" = "127.0.0.1"
 """
 

@@ -1,7 +1,7 @@
 """What an engine on Spark remembers of files that it reads: how large they are, and what was read.
 
-Spark plans for large data. Of small ones nearly all of a query's time goes into stages that it plans
-one by one, into code that every executor compiles, and into partitions that are empty; on a cluster
+Spark plans for large data. With small ones nearly all of a query's time goes into stages that are
+planned one by one, into code that every executor compiles, and into empty partitions; on a cluster
 more so.
 """
 
