@@ -4,46 +4,34 @@ that is quick to start: what holds for single files holds for them."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
 from adsbpc.campaign import books
 from adsbpc.campaign.book_seals import MANIFEST
 from adsbpc.campaign.erasure import forget_in_books
-from adsbpc.engines.duckdb_engine import DuckDBEngine
 from adsbpc.errors import LedgerError
 from adsbpc.model import load_spec
-from adsbpc.storage import Place, RemotePath
+from adsbpc.storage import RemotePath
 from tests.campaign.book_files import FILES, kept, steps
 from tests.campaign.files import write_campaign
-from tests.storage.campaigns import committed, write_stored
+from tests.storage.campaigns import (
+    PARTS,
+    committed,
+    copied_to_a_disk,
+    write_stored,
+    written_in_parts,
+)
 from tests.storage.test_stored_campaigns import like_on_a_disk
-
-PARTS = 3
 
 
 @pytest.fixture(autouse=True)
-def written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = DuckDBEngine.write_parquet
-
-    def write_parts(self: DuckDBEngine, what: str, sql: str, path: Place) -> None:
-        if not isinstance(path, RemotePath):
-            write(self, what, sql, path)
-            return
-        with TemporaryDirectory() as folder:
-            whole, part = Path(folder) / "whole", Path(folder) / "part"
-            write(self, what, sql, whole)
-            rows = pq.ParquetFile(whole).read()
-            each = rows.num_rows // PARTS + 1
-            for number in range(PARTS):
-                pq.write_table(rows.slice(number * each, each), part)
-                (path / f"part-{number:05d}.parquet").upload(part)
-
-    monkeypatch.setattr(DuckDBEngine, "write_parquet", write_parts)
+def writing_in_parts() -> Iterator[None]:
+    with written_in_parts():
+        yield
 
 
 @pytest.fixture
@@ -146,12 +134,7 @@ def test_somebody_is_forgotten(memory: RemotePath, tmp_path: Path) -> None:
 def test_books_that_were_copied_to_a_disk(memory: RemotePath, tmp_path: Path) -> None:
     """A campaign moves: its folders are copied, and it goes on with single files."""
     file = released(tmp_path, memory, "2026-03-03")
-    for path in memory.stamps():
-        target = tmp_path.joinpath(*path.below(memory))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
-    text = file.read_text()
-    file.write_text(text[: text.index("[storage]")])
+    copied_to_a_disk(file, memory)
     for slot in (4, 5, 6):
         assert not Campaign.load(file).release(slot)[0].replayed
     assert [step["books"]["format"] for step in steps(tmp_path)] == [5, 5, 5, 2, 2, 2]
