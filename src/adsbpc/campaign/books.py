@@ -202,7 +202,7 @@ class BookFolder:
         for slot, step in self._named(steps):
             committed, names = self._committed(slot, step), set(FILES) | {SUMS}
             # Whoever erases books removes the manifest after what it names.
-            with suppress(LedgerError):
+            if (committed / MANIFEST).exists():
                 names |= {name for _, _, seals in self._sealed([(slot, step)]) for name in seals}
             for name in sorted(names, key=lambda each: each == MANIFEST):
                 found = committed / name

@@ -93,8 +93,9 @@ class SparkEngine(Engine):
         if row_key:
             frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
         try:
-            # A checkpoint, not a cache: row keys must never be computed a second time.
-            frame = frame.localCheckpoint(eager=True)
+            # Nothing is computed twice, and all tables that a step asks for in one job: a job takes
+            # longer than a small table does. Keys are given at once: they depend on where rows are.
+            frame = frame.localCheckpoint(eager=row_key is not None)
         except spark_errors() as error:
             raise EngineError(self.name, what, cause_of(error), sql) from error
         relation = self._name(what, frame)
