@@ -72,7 +72,7 @@ class SparkEngine(Engine):
 
     def _weigh(self, sources: Sequence[str], frame: DataFrame) -> None:
         stats = frame._jdf.queryExecution().analyzed().stats
-        self._sizes.add(sources, lambda: int(stats().sizeInBytes().toString()))
+        self._sizes.add(sources, lambda: int(str(stats().sizeInBytes())))
         self._plan_for_size()
 
     def _query(self, what: str, sql: str) -> DataFrame:
