@@ -21,7 +21,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "engines/csv_dialect.py", "engines/csv_lines.py", "engines/spark_lines.py",
         "engines/parquet_mending.py", "engines/file_copies.py", "engines/duckdb_engine.py",
         "engines/spark_parquet.py", "engines/spark_engine.py", "engines/outer_tables.py",
-        "engines/spark_tables.py",
+        "engines/spark_tables.py", "engines/spark_session.py",
     ),
     "which rows are good, and whose slot they are in": (
         "events/schema.py", "events/opening.py", "events/shared.py", "events/validation.py",
@@ -51,7 +51,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "charged, drawn and published once": (
         "durable.py", "storage/*.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
-        "campaign/books.py", "campaign/release_folder.py", "campaign/fits.py",
+        "campaign/books.py", "campaign/book_seals.py", "engines/spark_folders.py",
+        "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
         "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py", "campaign/run.py",
         "campaign/series.py", "campaign/together.py",

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from adsbpc.engines import Engine, open_engine
-from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from adsbpc.engines.spark_session import MISSING_JAVA, find_java
 from tests.attribution.channel_attribution import MISSING_ORACLE
 from tests.effort import EVERYTHING, MUTANT, examples
 from tests.lab.worlds import MISSING_PIPELINEDP

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adsbpc import Campaign
-from tests.campaign.files import edit
+from tests.campaign.files import ADSBPC, FIXED, edit
 from tests.campaign.test_fits import with_fit
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -48,14 +48,15 @@ print(json.dumps({
 _OPTIONS = """
 "spark.master" = "local-cluster[2,1,2048]"
 "spark.executor.memory" = "1g"
-"spark.sql.shuffle.partitions" = 2
 "spark.driver.host" = "127.0.0.1"
 """
 
 
-def test_fit_releases_and_audit_on_separate_spark_executors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_fit_releases_and_audit_on_separate_spark_executors(mechanism: str, tmp_path: Path) -> None:
+    privacy = FIXED if mechanism == "personal-budget" else ADSBPC
     on_cluster, on_one = (
-        with_fit(tmp_path / name, engine=engine, options=options)
+        with_fit(tmp_path / name, engine=engine, options=options, privacy=privacy)
         for name, engine, options in (
             ("cluster", "spark", _OPTIONS),
             ("one", "duckdb", "threads = 1"),

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 from adsbpc.campaign import Campaign
 from adsbpc.privacy import SecureRandomness, SeededRandomness
+from adsbpc.storage import RemotePath
 
 _FIT = ("[privacy]", "[attribution.fit]\nrho = 0.05\nslots = 2\n\n[privacy]")
 _PERSONAL = 'mechanism = "personal-budget"'
@@ -40,6 +41,8 @@ _STORES: dict[str, dict[str, Any]] = {
     "personal-budget": {"privacy": _PERSONAL},
     "fitted": {"privacy": _PERSONAL, "model": "shapley"},
     "measures": {"privacy": f"{_PERSONAL}\n{_MEASURES}"},
+    # Books as a cluster writes them to a store, copied to a disk.
+    "folders": {"privacy": _PERSONAL},
     # Quick to plan; the default searches for a better strategy.
     "long": {
         "privacy": f'{_PERSONAL}\n[privacy.personal_budget]\nstrategy = "toeplitz"\nbeta = 0.4',
@@ -65,12 +68,19 @@ def seeded_noise(seed: int = 7) -> Iterator[None]:
 
 def _make(folder: Path, name: str, options: dict[str, Any]) -> None:
     from tests.campaign.files import write_campaign
+    from tests.storage.campaigns import copied_to_a_disk, written_in_parts
 
     file = write_campaign(folder, **options)
     if name == "fitted":
         file.write_text(file.read_text().replace(*_FIT))
-    for slot in range(1, RELEASED_SLOTS + 1):
-        Campaign.load(file).release(slot)
+    store = RemotePath("memory://stores/folders")
+    if name == "folders":
+        file.write_text(f'{file.read_text()}\n[storage]\nlocation = "{store}"\n')
+    with written_in_parts():
+        for slot in range(1, RELEASED_SLOTS + 1):
+            Campaign.load(file).release(slot)
+    if name == "folders":
+        copied_to_a_disk(file, store)
     with TemporaryDirectory() as elsewhere, seeded_noise():
         copy = shutil.copytree(folder, Path(elsewhere) / "copy")
         text = Campaign.load(copy / file.name).release(RELEASED_SLOTS + 1)[0].text

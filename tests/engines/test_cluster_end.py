@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from adsbpc.engines.spark_engine import find_java
+from adsbpc.engines.spark_session import find_java
 
 _PROGRAM = """
 from adsbpc.engines.spark_engine import SparkEngine

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adsbpc.engines import Engine, open_engine, quote_name, quote_text
-from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
+from adsbpc.engines.spark_session import MISSING_JAVA, find_java
 from adsbpc.errors import AdsbpcError, EngineError, SpecError
 from tests.conftest import open_test_engine
 
@@ -67,8 +67,14 @@ def test_a_failing_step_shows_its_name_and_sql(engine: Engine) -> None:
 
 
 def test_a_failure_at_run_time_is_told_too(engine: Engine) -> None:
+    """At the latest by the step that asks for the rows."""
+
+    def ask() -> None:
+        doomed = engine.table("doomed", "SELECT CAST('x' || CAST(1 AS STRING) AS BIGINT) AS n")
+        engine.rows("ask", f"SELECT n FROM {doomed}")
+
     with pytest.raises(EngineError, match="doomed"):
-        engine.table("doomed", "SELECT CAST('x' || CAST(1 AS STRING) AS BIGINT) AS n")
+        ask()
 
 
 def test_tables_get_unique_keys_that_stay(engine: Engine) -> None:

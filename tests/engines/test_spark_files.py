@@ -23,9 +23,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "rows")
 
 
+def nobody_asks() -> int:
+    raise AssertionError("it is a file of this machine")
+
+
 def of_size(sizes: DataSizes, file: str, size: int) -> dict[str, str]:
     Path(f"{file}-{size}").write_bytes(b"x" * size)
-    sizes.add([f"{file}-{size}"])
+    sizes.add([f"{file}-{size}"], nobody_asks)
     return sizes.changed_settings()
 
 
@@ -36,14 +40,14 @@ def test_tiny_data_are_planned_at_once_and_in_one_partition(file: str) -> None:
     assert (changed[ADAPTIVE], changed[PARTITIONS], changed[CODE]) == ("false", "1", "NO_CODEGEN")
     # The same file again is not more data.
     for _ in range(3):
-        sizes.add([file])
+        sizes.add([file], nobody_asks)
         assert sizes.changed_settings() == {}
 
 
 def test_data_that_grow_are_planned_as_spark_does(file: str) -> None:
     sizes = DataSizes(2, [])
     sizes.changed_settings()
-    sizes.add([file])
+    sizes.add([file], nobody_asks)
     changed = of_size(sizes, file, 200)
     assert (changed[PARTITIONS], changed[CODE]) == ("2", "FALLBACK")
     assert ADAPTIVE not in changed
@@ -53,22 +57,22 @@ def test_data_that_grow_are_planned_as_spark_does(file: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/rows.parquet", "catalog.rows", "."])
-def test_what_has_no_known_size_is_large(source: str) -> None:
+def test_what_is_elsewhere_is_as_large_as_spark_says(file: str, source: str) -> None:
     sizes = DataSizes(2, [])
     sizes.changed_settings()
-    sizes.add([source])
+    sizes.add([source, file], lambda: 40)
+    assert sizes.changed_settings() == {}
+    # What nobody knows the size of, is as large as Spark can say.
+    sizes.add([source], lambda: 2**63 - 1)
     changed = sizes.changed_settings()
     assert (changed[ADAPTIVE], changed[PARTITIONS], changed[CODE]) == ("true", "200", "FALLBACK")
     assert not sizes.are_tiny
 
 
 def test_what_somebody_chose_stays() -> None:
-    on_a_cluster = DataSizes(None, [])
-    assert on_a_cluster.changed_settings() == {}
-    assert not on_a_cluster.are_tiny
     sizes = DataSizes(2, [PARTITIONS, "spark.master"])
     assert PARTITIONS not in sizes.changed_settings()
-    sizes.add(["s3://bucket/rows.parquet"])
+    sizes.add(["s3://bucket/rows.parquet"], lambda: 2**63 - 1)
     assert sizes.changed_settings()[ADAPTIVE] == "true"
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 
-from adsbpc.storage import RemotePath
+from adsbpc.engines.duckdb_engine import DuckDBEngine
+from adsbpc.storage import Place, RemotePath
 from tests.campaign import victims
 from tests.campaign.book_files import FILES, Rows, steps
 from tests.campaign.files import FIXED, edit, write_campaign
 from tests.campaign.onlooker import Onlooker
+
+PARTS = 3
 
 
 def write_stored(
@@ -22,6 +29,39 @@ def write_stored(
     file = write_campaign(directory, slots, privacy=privacy, **others)
     file.write_text(f'{file.read_text()}\n[storage]\nlocation = "{store}"\n')
     return file
+
+
+@contextmanager
+def written_in_parts() -> Iterator[None]:
+    """Books in a store are folders of several files, as a cluster writes them, from an engine that
+    starts quickly."""
+    write = DuckDBEngine.write_parquet
+
+    def write_parts(self: DuckDBEngine, what: str, sql: str, path: Place) -> None:
+        if not isinstance(path, RemotePath):
+            write(self, what, sql, path)
+            return
+        with TemporaryDirectory() as folder:
+            whole, part = Path(folder) / "whole", Path(folder) / "part"
+            write(self, what, sql, whole)
+            rows = pq.ParquetFile(whole).read()
+            each = rows.num_rows // PARTS + 1
+            for number in range(PARTS):
+                pq.write_table(rows.slice(number * each, each), part)
+                (path / f"part-{number:05d}.parquet").upload(part)
+
+    with patch.object(DuckDBEngine, "write_parquet", write_parts):
+        yield
+
+
+def copied_to_a_disk(file: Path, store: RemotePath) -> None:
+    """The campaign moves from a store to the folder of its file."""
+    for path in store.stamps():
+        target = file.parent.joinpath(*path.below(store))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    text = file.read_text()
+    file.write_text(text[: text.index("\n[storage]")])
 
 
 def put_events(file: Path, store: RemotePath) -> None:
@@ -67,13 +107,16 @@ def committed(directory: Path, store: RemotePath) -> list[RemotePath]:
 
 
 def rows_of(folder: RemotePath, files: tuple[str, ...] = FILES) -> Rows:
-    """What stands in the books of a slot, whatever the order of rows in the files."""
-    found = {}
-    for file in files:
-        with (folder / file).open() as content:
-            columns = pq.ParquetFile(content).read().to_pydict()
-        found[file] = sorted(zip(*columns.values(), strict=True))
-    return found
+    """What stands in the books of a slot, whatever the order of rows in the files, and in how many
+    files they are."""
+    found: Rows = {file: [] for file in files}
+    for path in folder.stamps():
+        file = path.below(folder)[0]
+        if file in found:
+            with path.open() as content:
+                columns = pq.ParquetFile(content).read().to_pydict()
+            found[file] += zip(*columns.values(), strict=True)
+    return {file: sorted(rows) for file, rows in found.items()}
 
 
 class StoreOnlooker(Onlooker):

@@ -1,4 +1,4 @@
-"""One S3 server for a process, and a folder of its own in it for each test."""
+"""One S3 server and one of HDFS for a process, and a folder of its own in them for each test."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from adsbpc.storage import RemotePath
 from adsbpc.storage.client import client_of
+from tests.storage.hdfs import HdfsServer
 from tests.storage.s3 import BUCKET, S3Server
 
 _TESTS = count(1)
@@ -39,10 +40,31 @@ def store(s3: S3Server) -> RemotePath:
     return RemotePath(f"s3://{BUCKET}/test-{next(_TESTS)}")
 
 
-@pytest.fixture(params=["s3", "memory"])
+@pytest.fixture(scope="session")
+def running_hdfs() -> Iterator[HdfsServer]:
+    server = HdfsServer()
+    with server.running():
+        yield server
+
+
+@pytest.fixture
+def hdfs(running_hdfs: HdfsServer) -> HdfsServer:
+    running_hdfs.behave()
+    return running_hdfs
+
+
+@pytest.fixture
+def hdfs_store(hdfs: HdfsServer) -> RemotePath:
+    return RemotePath(f"{hdfs.url}/test-{next(_TESTS)}")
+
+
+@pytest.fixture(params=["s3", "hdfs", "memory"])
 def any_store(request: pytest.FixtureRequest) -> RemotePath:
     """The same, also in memory, whose client comes with fsspec."""
     if request.param == "memory":
         return RemotePath(f"memory://bucket/test-{next(_TESTS)}")
+    if request.param == "hdfs":
+        hdfs: RemotePath = request.getfixturevalue("hdfs_store")
+        return hdfs
     found: RemotePath = request.getfixturevalue("store")
     return found

@@ -233,9 +233,6 @@ def test_what_a_campaign_file_may_say(store: RemotePath, tmp_path: Path) -> None
     edit(file, 'location = "ledger.sqlite"', f'location = "{store}/ledger.sqlite"')
     with pytest.raises(SpecError, match="transactions, which object storage does not have"):
         Campaign.load(file).status()
-    file = write_stored(tmp_path, store, engine="spark", options="")
-    with pytest.raises(SpecError, match=r"\[storage\] location = .*are written by engine"):
-        Campaign.load(file)
     file = write_stored(tmp_path, RemotePath("missing-folder"))
     with pytest.raises(SpecError, match=r"\[storage\] location.*no such folder"):
         Campaign.load(file).release(1)

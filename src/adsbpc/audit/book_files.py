@@ -9,16 +9,18 @@ all slots so far, and in cut and rest, at slot 0, what released rows have cost, 
 coming ones will. Books of format 1 have no rest, and nothing is fixed in them. Those of formats 3
 and 4, of long campaigns, have no rest, and running sums instead, which nothing here is computed
 from. In format 4 the ledger says which of them are whole: those after one have in users, and in
-sums, what changed since then.
+sums, what changed since then. In format 5, of either kind, each file is a folder of several, and
+the ledger names a manifest that names these.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import file_digest
+from functools import cache, cached_property
+from hashlib import file_digest, sha256
 from typing import Any
 
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, require
@@ -41,6 +43,8 @@ _COLUMNS = {
 _OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
 _LONG_FORMATS = range(3, 5)
+_FOLDER_FORMAT = 5
+_MANIFEST = "manifest.json"
 
 Told = Callable[[], None]
 
@@ -60,7 +64,7 @@ class BookFiles:
 
     def __init__(self, record: Record, folder: Place, engine: Engine, are_long: bool) -> None:
         self._record, self._folder, self._engine = record, folder, engine
-        self._formats = _LONG_FORMATS if are_long else range(1, 3)
+        self._formats = (*(_LONG_FORMATS if are_long else range(1, 3)), _FOLDER_FORMAT)
 
     @cached_property
     def _books(self) -> list[dict[str, Any]]:
@@ -80,7 +84,8 @@ class BookFiles:
         return bool(self._books[slot - 1].get("format", 1) == 1)
 
     def _is_long(self, slot: int) -> bool:
-        return self._books[slot - 1].get("format", 1) in _LONG_FORMATS
+        books = self._books[slot - 1]
+        return books.get("format", 1) in _LONG_FORMATS or "whole" in books
 
     @cached_property
     def _accounts_at(self) -> list[int]:
@@ -101,10 +106,33 @@ class BookFiles:
     def _has_rest(self, slot: int) -> bool:
         return not self._is_old(slot) and not self._is_long(slot)
 
-    def path(self, slot: int, file: str) -> Place:
+    def _path(self, slot: int, file: str) -> Place:
         attempt = str(self._books[slot - 1]["attempt"])
         require(bool(_ATTEMPT.fullmatch(attempt)), f"the books of slot {slot} are {attempt!r}")
         return self._folder / f"slot={slot:04d}" / attempt / file
+
+    def _sealed(self, slot: int, file: str) -> dict[Place, str]:
+        """The file of a name, or all that its folder has, with the hashes of then."""
+        named = self._books[slot - 1]["files"]
+        if self._books[slot - 1].get("format", 1) != _FOLDER_FORMAT:
+            return {self._path(slot, file): named[file][1]}
+        found = {
+            self._path(slot, name): seal[1]
+            for name, seal in self._manifest(slot).items()
+            if name.startswith(f"{file}/")
+        }
+        require(bool(found), f"{self._path(slot, _MANIFEST)} names no {file}")
+        return found
+
+    @cache  # noqa: B019 - as long as this audit
+    def _manifest(self, slot: int) -> dict[str, Any]:
+        path = self._path(slot, _MANIFEST)
+        content = path.read_bytes()
+        known = self._books[slot - 1]["files"][_MANIFEST][1]
+        require(sha256(content).hexdigest() == known, f"{path} is not what was written")
+        listed = json.loads(content)
+        require(listed["format"] == 1, f"{path} has format {listed['format']!r}, and not 1")
+        return dict(listed["files"])
 
     def _files(self, slot: int) -> list[str]:
         """Those that count."""
@@ -120,13 +148,13 @@ class BookFiles:
 
         def check() -> str:
             size = count = 0
-            for slot, books in enumerate(self._books, start=1):
-                for file in self._files(slot):
-                    path = self.path(slot, file)
+            for slot in range(1, len(self._books) + 1):
+                sealed = {p: h for f in self._files(slot) for p, h in self._sealed(slot, f).items()}
+                for path, known in sealed.items():
                     with path.open("rb") as content:
                         found = file_digest(content, "sha256").hexdigest()
                         size += content.tell()
-                    require(found == books["files"][file][1], f"{path} is not what was written")
+                    require(found == known, f"{path} is not what was written")
                     count += 1
                 told()
             return f"{count:,} files, {size:,} bytes"
@@ -141,7 +169,7 @@ class BookFiles:
         for file in _COLUMNS:
             slots = [s for s in range(1, len(self._books) + 1) if file in self._files(s)]
             if slots:
-                self._check_columns(file, [str(self.path(slot, file)) for slot in slots])
+                self._check_columns(file, self._paths(file, slots))
         return range(1, len(self._books) + 1)
 
     def names(self, slots: Iterable[int]) -> Relation:
@@ -172,9 +200,12 @@ class BookFiles:
         return BookRows(self._opened(CELLS, slots), (cut, rest))
 
     def _opened(self, file: str, slots: Iterable[int]) -> Relation:
-        paths = [str(self.path(slot, file)) for slot in slots]
+        paths = self._paths(file, slots)
         name = file.removesuffix(".parquet")
         return self._engine.read_files(name, "parquet", paths, None, self._columns(file))
+
+    def _paths(self, file: str, slots: Iterable[int]) -> list[str]:
+        return [str(path) for slot in slots for path in self._sealed(slot, file)]
 
     def _columns(self, file: str) -> tuple[str, ...]:
         is_old = file == USERS and self._is_old(len(self._books))

@@ -11,16 +11,27 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 from uuid import uuid4
 
+from adsbpc.campaign.book_seals import (
+    FOLDER,
+    MANIFEST,
+    Hashes,
+    Seals,
+    is_as_then,
+    problem_of,
+    read_manifests,
+    seal_files,
+    unreadable,
+)
 from adsbpc.campaign.release_folder import folder_name, home_of
 from adsbpc.contributions import Books
-from adsbpc.contributions.account_books import FILES, NAMES
+from adsbpc.contributions.account_books import FILES, NAMES, Parts
 from adsbpc.contributions.long_books import LONG_FILES, READ_AGAIN, SUMS, LongBooks
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.engines import Engine, quote_text
@@ -28,9 +39,8 @@ from adsbpc.errors import EngineError, LedgerError, SourceError
 from adsbpc.mechanisms import step_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
-from adsbpc.storage import Place, RemotePath, Stamp, hash_of, remove_tree, seal_file
+from adsbpc.storage import Place, RemotePath, hashes_of, remove_tree
 
-FOLDER = "adsbpc-books"
 # A file that says that the first slot counts, whatever becomes of ledger and releases.
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
@@ -38,6 +48,8 @@ _FORMAT = 2
 # Of the files of a long campaign, of which only the newest are read again. In format 3 all were
 # whole, now every so many slots' are, and the others hold what changed since.
 _LONG_FORMATS = 3, 4
+# Of either kind, where each of the files is a folder of several, which a manifest names.
+_FOLDER_FORMAT = 5
 WHOLE_EVERY = 128
 _LONG_SWEPT = 8
 # What is out of use is removed this many slots later, when nobody can still be reading it.
@@ -65,34 +77,51 @@ class BookFolder:
         if len(spec.measures) > 1:
             self.folder = self.folder / f"measure={folder_name(measure)}"
             self._levels += 1
+        self._manifests: dict[Place, Seals] = {}
 
     @classmethod
     def all_of(cls, spec: CampaignSpec) -> list[BookFolder]:
         return [cls(spec, measure.name) for measure in spec.measures]
 
     @contextmanager
-    def attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[Books]:
-        """The books that count, and a new folder for the next slot's, which goes if this fails."""
+    def attempt(
+        self, steps: Sequence[dict[str, Any]], hashes: Hashes = hashes_of
+    ) -> Iterator[Books]:
+        """The books that count, and a new folder for the next slot's, which goes if this fails.
+        What has to be read whole is left to `hashes`."""
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
         own = [step_of(step, self._measure) for step in steps]
         renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
         old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
-        with self._opened(steps) as new:
-            yield Books(earlier, new, renewed[-1] if renewed else 1, len(old) + 1)
+        with self._opened(steps, hashes) as new:
+            since = renewed[-1] if renewed else 1
+            yield Books(earlier, new, since, len(old) + 1, self._parts(steps))
 
     @contextmanager
-    def long_attempt(self, steps: Sequence[dict[str, Any]]) -> Iterator[LongBooks]:
+    def long_attempt(
+        self, steps: Sequence[dict[str, Any]], hashes: Hashes = hashes_of
+    ) -> Iterator[LongBooks]:
         """The same for a long campaign: the last books that are whole are all that counts, and
         those of the slot before."""
         slot, last = len(steps) + 1, self._last_whole(steps)
         whole = self._committed(last, steps[last - 1]) if last else None
         recent = self._committed(slot - 1, steps[-1]) if steps and last < slot - 1 else None
-        with self._opened(steps) as new:
-            yield LongBooks(slot, whole, recent, new, slot % WHOLE_EVERY == 0)
+        with self._opened(steps, hashes) as new:
+            parts = self._parts(steps, {last, slot - 1})
+            yield LongBooks(slot, whole, recent, new, slot % WHOLE_EVERY == 0, parts)
+
+    def _parts(self, steps: Sequence[dict[str, Any]], slots: set[int] | None = None) -> Parts:
+        """The files of slots whose books are folders of files; of all slots, or some."""
+        named = [each for each in self._named(steps) if slots is None or each[0] in slots]
+        return {
+            self._committed(slot, step): tuple(seals)
+            for slot, step, seals in self._sealed(named)
+            if MANIFEST in seals
+        }
 
     @contextmanager
-    def _opened(self, steps: Sequence[dict[str, Any]]) -> Iterator[Place]:
-        new = self._open(steps)
+    def _opened(self, steps: Sequence[dict[str, Any]], hashes: Hashes) -> Iterator[Place]:
+        new = self._open(steps, hashes)
         self._sweep(steps)
         try:
             yield new
@@ -102,8 +131,8 @@ class BookFolder:
                 raise _not_written(new, error.cause) from error
             raise
 
-    def _open(self, steps: Sequence[dict[str, Any]]) -> Place:
-        problem = self.problem(steps)
+    def _open(self, steps: Sequence[dict[str, Any]], hashes: Hashes) -> Place:
+        problem = self.problem(steps, hashes=hashes)
         if problem is not None:
             raise LedgerError(problem)
         new = self._slot(len(steps) + 1) / f"attempt={uuid4().hex}"
@@ -118,7 +147,7 @@ class BookFolder:
             later = [folder for folder in self.folder.glob("slot=*") if folder != self._slot(1)]
             known = bool(later) or (self.folder / _RELEASED).exists()
         except OSError as error:
-            raise _unreadable(self.folder, error) from None
+            raise unreadable(self.folder, error) from None
         if known:
             raise LedgerError(
                 f"{self.folder}: has books of a campaign of this name, which was released before, "
@@ -159,13 +188,26 @@ class BookFolder:
         """Files of a name, of all attempts; also those that a store does not list yet, if the
         ledger names them."""
         try:
-            found: list[Place] = list(self.folder.glob(f"slot=*/attempt=*/{name}"))
-            if isinstance(self.folder, RemotePath):
-                known = {self._committed(slot, step) / name for slot, step in self._named(steps)}
-                found += [file for file in known - {*found} if file.exists()]
+            if isinstance(self.folder, Path):
+                files = self.folder.glob(f"slot=*/attempt=*/{name}")
+                return [file for each in files for file in _files_in(each)]
+            found = {f for f in self.folder.stamps() if f.below(self.folder)[2:3] == (name,)}
+            known = {file for file in self._known(steps) if file.below(self.folder)[2] == name}
+            return [*found, *(file for file in known - found if file.exists())]
         except OSError as error:
-            raise _unreadable(self.folder, error) from None
-        return found
+            raise unreadable(self.folder, error) from None
+
+    def _known(self, steps: Sequence[dict[str, Any]]) -> Iterator[RemotePath]:
+        """Files of a store that the ledger names, or manifests that are still there."""
+        for slot, step in self._named(steps):
+            committed, names = self._committed(slot, step), set(FILES) | {SUMS}
+            # Whoever erases books removes the manifest after what it names.
+            if (committed / MANIFEST).exists():
+                names |= {name for _, _, seals in self._sealed([(slot, step)]) for name in seals}
+            for name in sorted(names, key=lambda each: each == MANIFEST):
+                found = committed / name
+                assert isinstance(found, RemotePath)
+                yield found
 
     def _named(self, steps: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
         """Slots for which the ledger names books."""
@@ -181,13 +223,13 @@ class BookFolder:
                     shutil.rmtree(folder)
             return
         try:
-            for file in self.folder.stamps():
+            known = list(self._known(steps))
+            for file in sorted(self.folder.stamps(), key=lambda each: each.name == MANIFEST):
                 if file.name != _RELEASED:
                     file.unlink(missing_ok=True)
             # And those that the store does not list yet.
-            for slot, step in self._named(steps):
-                for name in (*FILES, SUMS):
-                    (self._committed(slot, step) / name).unlink(missing_ok=True)
+            for file in known:
+                file.unlink(missing_ok=True)
         except OSError as error:
             raise LedgerError(
                 f"{self.folder}: cannot be erased ({error.strerror}). Give the right to delete, "
@@ -198,7 +240,7 @@ class BookFolder:
         """Bring new books onto the disk; returns what the ledger keeps of them."""
         new, is_long = books.new, isinstance(books, LongBooks)
         try:
-            files = {file: seal_file(new / file) for file in (LONG_FILES if is_long else FILES)}
+            files = seal_files(new, LONG_FILES if is_long else FILES)
             if isinstance(new, Path):
                 # The folder itself and those above it that may be new, up to the campaign file's.
                 for folder in (new, *new.parents[: self._levels]):
@@ -211,6 +253,8 @@ class BookFolder:
         kept = {"format": _FORMAT, "attempt": new.name, "files": files}
         if isinstance(books, LongBooks):
             kept |= {"format": max(_LONG_FORMATS), "whole": books.merges}
+        if MANIFEST in files:
+            kept |= {"format": _FOLDER_FORMAT}
         return kept
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
@@ -226,8 +270,7 @@ class BookFolder:
         for slot, step in out_of_use:
             committed = self._committed(slot, step)
             for file in READ_AGAIN if slot not in in_use else ():
-                with suppress(OSError):
-                    (committed / file).unlink(missing_ok=True)
+                remove_tree(committed / file)
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     remove_tree(other)
@@ -241,13 +284,16 @@ class BookFolder:
         in_use = {str(self._slot(slot)) for slot in self._whole_in_use(steps)}
         with suppress(OSError):
             for file in folder.stamps() if old else ():
-                attempt = file.parent
-                committed = old.get(str(attempt.parent))
-                is_replaced = file.name in READ_AGAIN and str(attempt.parent) not in in_use
-                if committed is not None and (attempt != committed or is_replaced):
+                slot, *attempt = file.below(folder)
+                committed = old.get(str(folder / slot))
+                is_replaced = attempt[1:2] and attempt[1] in READ_AGAIN
+                is_replaced = is_replaced and str(folder / slot) not in in_use
+                if committed is not None and (attempt[0] != committed.name or is_replaced):
                     file.unlink(missing_ok=True)
 
-    def problem(self, steps: Sequence[dict[str, Any]], whole: bool = False) -> str | None:
+    def problem(
+        self, steps: Sequence[dict[str, Any]], whole: bool = False, hashes: Hashes = hashes_of
+    ) -> str | None:
         """What of the books is not what the ledger says, if anything. Files of a store are only
         read if they are looked at `whole`, or are not of the size and version of then. Of a long
         campaign only what is read again is looked at: the rest is for who audits."""
@@ -257,22 +303,45 @@ class BookFolder:
             named = [(slot, step) for slot, step in named if slot in in_use]
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
+            sealed = [
+                (self._committed(slot, step) / file, seal)
+                for slot, step, seals in self._sealed(named)
+                for file, seal in seals.items()
+                if slot in in_use or file.split("/")[0] not in READ_AGAIN
+                if file != MANIFEST
+            ]
         except OSError as error:
-            return str(_unreadable(self.folder, error))
-        sealed = [
-            (self._committed(slot, step) / file, seal)
-            for slot, step in named
-            for file, seal in step_of(step, self._measure)["books"]["files"].items()
-            if slot in in_use or file not in READ_AGAIN
-        ]
-        # Hashes leave Python to other threads.
+            return str(unreadable(self.folder, error))
+        except LedgerError as error:
+            return str(error)
         with ThreadPoolExecutor() as threads:
-            checks = threads.map(lambda each: _changed(each[0], each[1], whole, listed), sealed)
-            return next(filter(None, checks), None)
+            known = list(
+                threads.map(lambda e: not whole and is_as_then(e[0], e[1], listed), sealed)
+            )
+        unknown = [each for each, is_known in zip(sealed, known, strict=True) if not is_known]
+        found = hashes([path for path, _ in unknown]) if unknown else []
+        checks = (problem_of(*each, sha256) for each, sha256 in zip(unknown, found, strict=True))
+        return next(filter(None, checks), None)
+
+    def _sealed(
+        self, named: Sequence[tuple[int, dict[str, Any]]]
+    ) -> list[tuple[int, dict[str, Any], Seals]]:
+        """What the files of slots were like when they were written, as the ledger says, and the
+        manifests that it names."""
+        found = [
+            (slot, step, step_of(step, self._measure)["books"]["files"]) for slot, step in named
+        ]
+        lists = {self._committed(n, step): f[MANIFEST] for n, step, f in found if MANIFEST in f}
+        unread = {folder: seal for folder, seal in lists.items() if folder not in self._manifests}
+        self._manifests |= read_manifests(unread)
+        return [
+            (slot, step, {**self._manifests.get(self._committed(slot, step), {}), **files})
+            for slot, step, files in found
+        ]
 
     def _is_long(self, step: dict[str, Any]) -> bool:
         books = step_of(step, self._measure).get("books") or {}
-        return books.get("format", 1) in _LONG_FORMATS
+        return books.get("format", 1) in _LONG_FORMATS or "whole" in books
 
     def _last_whole(self, steps: Sequence[dict[str, Any]]) -> int:
         """The last slot of a long campaign whose books are whole, 0 if there is none."""
@@ -292,7 +361,7 @@ class BookFolder:
     def _committed(self, slot: int, step: dict[str, Any]) -> Place:
         try:
             books = step_of(step, self._measure)["books"]
-            format_of(books, max(_LONG_FORMATS))
+            format_of(books, _FOLDER_FORMAT)
             return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None
@@ -305,30 +374,9 @@ class BookFolder:
         return self.folder / f"slot={slot:04d}"
 
 
-def _changed(
-    path: Place, sealed: Sequence[Any], whole: bool, listed: Mapping[RemotePath, Stamp]
-) -> str | None:
-    """What is wrong with a file, unless it is what the ledger says."""
-    try:
-        if not whole and isinstance(path, RemotePath):
-            size, _, *version = sealed
-            known = Stamp(size, *version)
-            if known == listed.get(path) or known == path.stamp():
-                return None
-        with path.open("rb") as content:
-            if hash_of(content) != sealed[1]:
-                return f"{path}: is not what was written. {_LOST}"
-    except OSError as error:
-        if isinstance(path, RemotePath) and not isinstance(error, FileNotFoundError):
-            return str(_unreadable(path, error))
-        return f"{path}: cannot be read ({error.strerror}). {_LOST}"
-    return None
-
-
-_LOST = (
-    "Without them nobody knows what people have spent, so nothing more may be released: restore "
-    f"the folder {FOLDER} from the backup that belongs to the ledger's"
-)
+def _files_in(path: Path) -> list[Path]:
+    """A file, or those of a folder."""
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def _make(new: Path) -> None:
@@ -357,11 +405,4 @@ def _not_written(new: Place, cause: str | None) -> LedgerError:
         first = "Check the bucket, the credentials and the rights, with adsbpc doctor"
     return LedgerError(
         f"{new}: cannot be written ({cause}). {first}, and run the same command again"
-    )
-
-
-def _unreadable(folder: Place, error: OSError) -> LedgerError:
-    return LedgerError(
-        f"{folder}: cannot be read ({error.strerror}). Check the bucket, the credentials and the "
-        "rights, with adsbpc doctor, and run the same command again"
     )

@@ -27,11 +27,17 @@ from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec, spec_of
 from adsbpc.model.rules import cause_of
 from adsbpc.model.toml import place
+<<<<<<< HEAD
 from adsbpc.storage import folder_at
+=======
+from adsbpc.report.tabular import Tabular
+from adsbpc.storage import folder_at, hashes_of, is_remote
+>>>>>>> 30d5ac88a3997a6f616d5cad3be5bba95a5fc358
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
 if TYPE_CHECKING:
     from adsbpc.audit import Findings
+    from adsbpc.campaign.book_seals import Hashes
     from adsbpc.campaign.overview import Overview
     from adsbpc.campaign.plan import Plan
     from adsbpc.campaign.power import Power
@@ -278,13 +284,20 @@ class Campaign:
                 record = ledger.campaign(*self._key)
                 erased = record is not None and record.erased
                 steps = [] if erased else ledger.steps(*self._key)
-                problems = [
-                    each.problem(steps, whole=True) for each in BookFolder.all_of(self.spec)
-                ]
+                folders = BookFolder.all_of(self.spec)
+                with self._engine() as engine:
+                    problems = [each.problem(steps, True, self._hashes(engine)) for each in folders]
                 found = replace(found, problem=next(filter(None, problems), None))
         except LedgerError as error:
             return replace(found, problem=str(error))
         return found
+
+    def _hashes(self, engine: Callable[[], Engine]) -> Hashes:
+        """A cluster reads its books in a store where they are; others are read here."""
+        on_cluster = self.spec.events.engine == "spark" and is_remote(
+            self.spec.storage.location or ""
+        )
+        return (lambda files: engine().hashes(files)) if on_cluster else hashes_of
 
     def audit(self, told: Callable[[int, int], None] = lambda done, total: None) -> Findings:
         """Recompute from ledger, published files and books what was promised, claim by claim, in

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adsbpc.attribution import credits_of, journeys_of
-from adsbpc.campaign import books as book_folder
-from adsbpc.campaign import release_folder
+from adsbpc.campaign import book_seals, release_folder
 from adsbpc.campaign.declared_fits import declared_files
 from adsbpc.campaign.fits import model_at
 from adsbpc.contributions import (
@@ -211,7 +210,7 @@ def check_targets(targets: list[Path], spec: CampaignSpec, campaign_file: Path) 
     home = release_folder.home_of(spec)
     kept_folders = [
         (home / folder).resolve()
-        for folder in (release_folder.FOLDER, book_folder.FOLDER)
+        for folder in (release_folder.FOLDER, book_seals.FOLDER)
         if isinstance(home, Path)
     ]
     for position, target in enumerate(targets):

@@ -19,18 +19,19 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from adsbpc.campaign.release_folder import FOLDER, home_of
 from adsbpc.engines import open_engine
 from adsbpc.engines.outer_tables import OuterTable
-from adsbpc.engines.spark_engine import MISSING_JAVA, find_java
-from adsbpc.errors import AdsbpcError
+from adsbpc.engines.spark_session import MISSING_JAVA, find_java
+from adsbpc.errors import AdsbpcError, EngineError
 from adsbpc.events.sources import dialect_of, resolve_source
 from adsbpc.ledger.database import LEDGER, Database, DatabaseSchema
 from adsbpc.ledger.marks import MARKS
 from adsbpc.model import CampaignSpec
 from adsbpc.model.spec import LedgerSection
-from adsbpc.storage import Place, RemotePath, is_remote, problem_of_store
+from adsbpc.storage import Place, RemotePath, is_remote, problem_of_store, remove_tree
 
 _OLDEST_PYTHON, _OLDEST_SQLITE, _OLDEST_JAVA = (3, 11), (3, 35, 0), 17
 _LEAST_FREE = 256 * 2**20
@@ -165,7 +166,7 @@ def _findings(setup: Setup) -> Iterator[Finding]:
     if setup.campaign is not None:
         spec = setup.campaign
         if spec.storage.location is not None:
-            yield _finding("storage", lambda: _store(home_of(spec)))
+            yield _finding("storage", lambda: _storage(spec))
         if spec.ledger.witness is not None and is_remote(spec.ledger.witness):
             yield _finding("witness", lambda: _store(RemotePath(str(spec.ledger.witness)).parent))
         for source in ("impressions", "conversions"):
@@ -280,6 +281,31 @@ def _store(place: Place) -> str:
     if problem is not None:
         raise _Trouble(*problem)
     return f"{place} can be read and written"
+
+
+def _storage(spec: CampaignSpec) -> str:
+    place = home_of(spec)
+    told = _store(place)
+    if isinstance(place, RemotePath) and spec.events.engine == "spark":
+        told += f", by {_cluster(spec, place)} too"
+    return told
+
+
+def _cluster(spec: CampaignSpec, place: RemotePath) -> str:
+    """Executors reach the store on their own way."""
+    folder = place / f"adsbpc-doctor-{uuid4().hex}"
+    engine = open_engine(spec.events.engine, spec.engine_options)
+    try:
+        engine.write_parquet("try the store", "SELECT 1 AS one", folder)
+    except EngineError as error:
+        raise _Trouble(
+            f"{place} cannot be written from Spark ({error.cause})",
+            "Give executors the connector and credentials of this store, in [engine.options]",
+        ) from None
+    finally:
+        remove_tree(folder)
+        engine.close()
+    return "executors"
 
 
 def _disk(folder: Path) -> str:

@@ -303,7 +303,8 @@ class MeasureRows:
     def accounts(self, layout: Layout) -> Iterator[Accounts]:
         """New books are on the disk at the end, and gone if anything fails."""
         folder = BookFolder(self.rows.running.spec, self.measure.name)
-        with folder.attempt(self.rows.running.steps) as books:
+        hashes = self.rows.attributed().events.engine.hashes
+        with folder.attempt(self.rows.running.steps, hashes) as books:
             made = accounted(self.rows.attributed(), self.measure, layout, books)
             with self._sealed(folder, books, made) as accounts:
                 yield accounts
@@ -312,7 +313,8 @@ class MeasureRows:
     def long_accounts(self, layout: Layout, strategy: DecayingStrategy) -> Iterator[Accounts]:
         """The same with books of a long campaign."""
         folder = BookFolder(self.rows.running.spec, self.measure.name)
-        with folder.long_attempt(self.rows.running.steps) as books:
+        hashes = self.rows.attributed().events.engine.hashes
+        with folder.long_attempt(self.rows.running.steps, hashes) as books:
             made = long_accounted(self.rows.attributed(), self.measure, layout, books, strategy)
             with self._sealed(folder, books, made) as accounts:
                 yield accounts

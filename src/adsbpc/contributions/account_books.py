@@ -9,12 +9,14 @@ renews the past writes `cells`, `cut` and `rest` of all slots so far, and those 
 use but for who audits. A release reads the users of the last slot and the other files since the
 last renewal, and writes its own; whether they count is for the ledger to say.
 
-Columns of views are sums of cells, and stand in no file.
+Columns of views are sums of cells, and stand in no file. A cluster may write a folder of several
+files in place of one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from adsbpc.engines import Engine, Relation
 from adsbpc.storage import Place
@@ -23,6 +25,8 @@ NAMES, CELLS, CUT, USERS = "names.parquet", "cells.parquet", "cut.parquet", "use
 REST = "rest.parquet"
 FILES = (NAMES, CELLS, CUT, REST, USERS)
 CUT_COLUMNS = ("slot", "number", "moved", "charge_high", "charge_low")
+# Names of all files in a folder that has folders in place of files.
+Parts = Mapping[Place, Sequence[str]]
 # Of users, in halves.
 WIDE_COLUMNS = ("own", "across", "fixed", "spent")
 
@@ -37,11 +41,19 @@ class Books:
     new: Place
     renewed: int = 1
     five_since: int = 1
+    parts: Parts = field(default_factory=dict)
 
     @property
     def are_old(self) -> bool:
         """Whether the users of the last slot are as version 0.1 has written them."""
         return self.five_since > len(self.earlier)
+
+
+def paths_of(folder: Place, file: str, parts: Parts) -> list[str]:
+    """The file of a name, or all that stand below it."""
+    if folder not in parts:
+        return [str(folder / file)]
+    return [str(folder / part) for part in parts[folder] if part.startswith(f"{file}/")]
 
 
 def read_books(engine: Engine, books: Books, rows: Relation) -> dict[str, Relation]:
@@ -62,8 +74,8 @@ def read_books(engine: Engine, books: Books, rows: Relation) -> dict[str, Relati
     found: dict[str, Relation] = {}
     for file, (view, names, folders) in columns.items():
         if folders:
-            paths = [str(each / file) for each in folders]
-            found[view] = engine.read_files(view, "parquet", paths, None, names)
+            paths = [path for each in folders for path in paths_of(each, file, books.parts)]
+            found[view] = engine.read_written(view, paths, names)
         else:
             nothing = ", ".join(f"weight AS {name}" for name in names if name != "user_id")
             found[view] = Relation.of(

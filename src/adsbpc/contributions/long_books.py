@@ -12,9 +12,17 @@ have, as in the books of other campaigns: no release reads them again, only who 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS, WIDE_COLUMNS
+from adsbpc.contributions.account_books import (
+    CELLS,
+    CUT,
+    NAMES,
+    USERS,
+    WIDE_COLUMNS,
+    Parts,
+    paths_of,
+)
 from adsbpc.engines import Engine, Relation
 from adsbpc.storage import Place
 
@@ -36,6 +44,7 @@ class LongBooks:
     recent: Place | None
     new: Place
     merges: bool = False
+    parts: Parts = field(default_factory=dict)
 
 
 def sum_columns(sums: int) -> tuple[str, ...]:
@@ -58,8 +67,8 @@ def read_long_books(
     for file, (view, names) in columns.items():
         for part, folder in (("whole", books.whole), ("recent", books.recent)):
             if folder is not None:
-                paths = [str(folder / file)]
-                opened = engine.read_files(f"{view}_{part}", "parquet", paths, None, names)
+                paths = paths_of(folder, file, books.parts)
+                opened = engine.read_written(f"{view}_{part}", paths, names)
                 # Engines may add columns for the names of folders.
                 read = Relation.of(f"SELECT {', '.join(names)} FROM {opened} AS {view}")
             else:

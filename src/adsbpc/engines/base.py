@@ -29,7 +29,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from adsbpc.engines.csv_dialect import CsvDialect
-from adsbpc.storage import Place
+from adsbpc.storage import Place, hashes_of
 
 if TYPE_CHECKING:
     from adsbpc.engines.outer_tables import OuterCopies, OuterTable
@@ -177,14 +177,24 @@ class Engine(ABC):
     ) -> Relation:
         """A view over these columns of files, matched by name, and UNREADABLE; folders as above."""
 
+    def read_written(self, what: str, files: Sequence[str], columns: Sequence[str]) -> Relation:
+        """The same of files that `write_parquet` has written, of one kind, by whatever engine: they
+        have the same types, and nothing in them has to be mended."""
+        return self.read_files(what, "parquet", files, None, columns)
+
     @abstractmethod
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
         """A view over these columns of a table that the engine already has, and UNREADABLE."""
 
     @abstractmethod
     def write_parquet(self, what: str, sql: str, path: Place) -> None:
-        """Write a query's rows to one Parquet file, whole or not at all. They are of people: nobody
-        but the owner can read them."""
+        """Write a query's rows to one Parquet file, whole or not at all; a cluster, to a folder of
+        files in a store, each of which it notes in `path.uploaded`. They are of people: nobody but
+        the owner can read them."""
+
+    def hashes(self, files: Sequence[Place]) -> list[str | OSError]:
+        """SHA-256 of whole files, or why one cannot be read; where the rows are computed."""
+        return hashes_of(files)
 
     @abstractmethod
     def close(self) -> None:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect, Header
 from adsbpc.engines.spark_files import DataSizes, ReadOnce
+from adsbpc.engines.spark_folders import hashes_in_store, write_folder
 from adsbpc.engines.spark_functions import in_words_of_spark
 from adsbpc.engines.spark_lines import LINE_END, LineParsing
 from adsbpc.engines.spark_parquet import Footer, backticked, footer_of, from_milliseconds, widest
-from adsbpc.errors import AdsbpcError, EngineError, SourceError, SpecError
-from adsbpc.storage import Place
+from adsbpc.engines.spark_session import cause_of, spark_errors, started_session
+from adsbpc.errors import EngineError, SourceError
+from adsbpc.storage import Place, RemotePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.readwriter import DataFrameReader
     from pyspark.sql.types import StructType
@@ -32,25 +30,6 @@ if TYPE_CHECKING:
 
 # What Spark calls a line of text.
 _LINE = "value"
-
-# What the portable texts rely on; set on a session of our own, so that nobody else's changes.
-_SESSION = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.variable.substitute": "false",
-}
-
-# What an operator may set otherwise in [engine.options].
-_DEFAULTS: dict[str, str | int | bool] = {
-    "spark.master": "local[*]",
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": False,
-    "spark.ui.showConsoleProgress": False,
-    # A slot makes code for more steps than Spark keeps by itself.
-    "spark.sql.codegen.cache.maxEntries": 1_000,
-}
 
 _KINDS = {
     "string": ColumnKind.TEXT,
@@ -66,31 +45,6 @@ _KINDS = {
     "date": ColumnKind.TIMESTAMP,
 }
 
-MISSING_JAVA = (
-    "Spark needs Java 17 or newer and none was found. Install one (on Debian: "
-    "apt-get install openjdk-17-jre-headless) or set JAVA_HOME to where it is"
-)
-
-
-def find_java() -> str | None:
-    """Path of a Java that starts, or None."""
-    home = os.environ.get("JAVA_HOME")
-    candidate = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if candidate is None:
-        return None
-    try:
-        started = subprocess.run([candidate, "-version"], capture_output=True, check=False)
-    except OSError:
-        return None
-    return candidate if started.returncode == 0 else None
-
-
-@cache
-def _stop_in_the_end(context: SparkContext) -> None:
-    """Before the program takes Java down, which would leave executors of a cluster to complain of
-    what is gone, with tracebacks."""
-    atexit.register(context.stop)
-
 
 def column_kind(declared: str) -> ColumnKind:
     if declared.startswith("decimal"):
@@ -104,39 +58,9 @@ class SparkEngine(Engine):
     name = "spark"
 
     def __init__(self, options: Mapping[str, str | int | bool] | None = None) -> None:
-        try:
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise AdsbpcError(
-                'engine = "spark" needs pyspark. Install it with: pip install "adsbpc[spark]"'
-            ) from None
         super().__init__()
-        settings = {**_DEFAULTS, **(options or {})}
-        self._is_local = str(settings["spark.master"]).startswith("local")
-        if self._is_local and find_java() is None:
-            raise AdsbpcError(MISSING_JAVA)
-        builder = SparkSession.builder.appName("adsbpc")
-        for key, value in settings.items():
-            builder = builder.config(
-                key, str(value).lower() if value is True or value is False else value
-            )
-        try:
-            self._session = builder.getOrCreate().newSession()
-        except Exception as error:  # noqa: BLE001 - Spark raises whatever its JVM could not do
-            raise SpecError(
-                f"[engine.options]: Spark does not start with them: {_cause(error)}. "
-                "Options are Spark settings such as spark.master"
-            ) from None
-        context, in_one_process = self._session.sparkContext, True
-        if not re.fullmatch(r"local(\[.*\])?", str(settings["spark.master"])):
-            in_one_process = False
-            _stop_in_the_end(context)
-        for key, value in _SESSION.items():
-            self._session.conf.set(key, value)
-        self._sizes = DataSizes(
-            context.defaultParallelism if in_one_process else None,
-            {*settings, *(key for key, _ in context.getConf().getAll())},
-        )
+        self._session, self._is_local, chosen = started_session(options or {})
+        self._sizes = DataSizes(self._session.sparkContext.defaultParallelism, chosen)
         self._plan_for_size()
         self._footers: ReadOnce[Footer] = ReadOnce()
         self._schemas: ReadOnce[StructType] = ReadOnce()
@@ -146,12 +70,16 @@ class SparkEngine(Engine):
         for key, value in self._sizes.changed_settings().items():
             self._session.conf.set(key, value)
 
-    def _query(self, what: str, sql: str) -> DataFrame:
+    def _weigh(self, sources: Sequence[str], frame: DataFrame) -> None:
+        stats = frame._jdf.queryExecution().analyzed().stats
+        self._sizes.add(sources, lambda: int(str(stats().sizeInBytes())))
+        self._plan_for_size()
 
+    def _query(self, what: str, sql: str) -> DataFrame:
         try:
             return self._session.sql(in_words_of_spark(sql))
-        except _errors() as error:
-            raise EngineError(self.name, what, _cause(error), sql) from error
+        except spark_errors() as error:
+            raise EngineError(self.name, what, cause_of(error), sql) from error
 
     def _name(self, what: str, frame: DataFrame) -> Relation:
         relation = self._new(what)
@@ -165,10 +93,11 @@ class SparkEngine(Engine):
         if row_key:
             frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
         try:
-            # A checkpoint, not a cache: row keys must never be computed a second time.
-            frame = frame.localCheckpoint(eager=True)
-        except _errors() as error:
-            raise EngineError(self.name, what, _cause(error), sql) from error
+            # Nothing is computed twice, and all tables that a step asks for in one job: a job takes
+            # longer than a small table does. Keys are given at once: they depend on where rows are.
+            frame = frame.localCheckpoint(eager=row_key is not None)
+        except spark_errors() as error:
+            raise EngineError(self.name, what, cause_of(error), sql) from error
         relation = self._name(what, frame)
         self._kept[relation] = frame
         return relation
@@ -192,8 +121,8 @@ class SparkEngine(Engine):
 
         try:
             return [tuple(row) for row in self._query(what, sql).collect()]
-        except _errors() as error:
-            raise EngineError(self.name, what, _cause(error), sql) from error
+        except spark_errors() as error:
+            raise EngineError(self.name, what, cause_of(error), sql) from error
 
     def _drop(self, relation: Relation) -> None:
         self._session.catalog.dropTempView(relation.text)
@@ -220,10 +149,10 @@ class SparkEngine(Engine):
 
         try:
             fields = schema().fields
-        except _errors() as error:
+        except spark_errors() as error:
             raise SourceError(
                 where,
-                f"a source that Spark cannot open ({_cause(error)})",
+                f"a source that Spark cannot open ({cause_of(error)})",
                 "a readable Parquet file, CSV file or table",
                 "Replace or remove it, or correct [events] in the campaign file.",
             ) from None
@@ -231,10 +160,14 @@ class SparkEngine(Engine):
         return Schema(where, {name: Column(column_kind(t), t) for name, t in named.items()})
 
     def _reader(self, base: str | None) -> DataFrameReader:
-        return self._session.read.option("basePath", _address(base)) if base else self._session.read
+        return (
+            self._session.read.option("basePath", self._address(base))
+            if base
+            else self._session.read
+        )
 
     def _parquet(self, file: str, base: str | None) -> DataFrame:
-        return self._reader(base).parquet(_address(file))
+        return self._reader(base).parquet(self._address(file))
 
     def _parquet_schema(self, file: str, base: str | None) -> StructType:
         if base is None and _is_one(file):
@@ -243,12 +176,21 @@ class SparkEngine(Engine):
         return self._schemas.of(file, lambda: self._parquet(file, base).schema, base)
 
     def _footer(self, file: str) -> Footer:
-        read = partial(footer_of, self._session, _address(file), encoded=False)
+        read = partial(footer_of, self._session, self._address(file), encoded=False)
         return self._footers.of(file, read)
+
+    def _address(self, location: str) -> str:
+        """Local paths get a scheme, so that a cluster's default file system does not claim them.
+        Hadoop calls S3 s3a, unless the cluster has a file system of its own for it."""
+        if "://" not in location:
+            return f"file://{Path(location).absolute()}"
+        settings = self._session.sparkContext._jsc.hadoopConfiguration()
+        is_s3 = location.startswith("s3://") and not settings.get("fs.s3.impl")
+        return location.replace("s3://", "s3a://", 1) if is_s3 else location
 
     def _lines(self, file: str, base: str | None) -> DataFrame:
         """Lines, cut at line feeds and nowhere else, beside what folders say."""
-        return self._reader(base).text(_address(file), lineSep="\n")
+        return self._reader(base).text(self._address(file), lineSep="\n")
 
     def _header(self, dialect: CsvDialect, file: str, base: str | None) -> Header:
         from pyspark.sql.functions import col
@@ -289,24 +231,23 @@ class SparkEngine(Engine):
         columns: Sequence[str],
     ) -> Relation:
         wanted = [backticked(name) for name in (*columns, UNREADABLE)]
-        self._sizes.add(files)
-        self._plan_for_size()
         try:
             if isinstance(file_format, CsvDialect):
                 parts = [self._csv(file_format, file, base, columns) for file in files]
             else:
                 parts = self._parquet_parts(files, base, columns)
             frame = reduce(lambda one, other: one.unionByName(other), parts).select(wanted)
+            self._weigh(files, frame)
             if self._sizes.are_tiny:
                 frame = frame.coalesce(1)
             if isinstance(file_format, CsvDialect):
                 # Read once, and a step of its own: within later ones Spark would write every
                 # field's expression again wherever it is used, until nothing compiles.
                 frame = frame.persist()
-        except _errors() as error:
+        except spark_errors() as error:
             raise SourceError(
                 files[0],
-                f"files that Spark cannot read together ({_cause(error)})",
+                f"files that Spark cannot read together ({cause_of(error)})",
                 "files with one schema",
                 "Write all files with one schema.",
             ) from None
@@ -314,6 +255,24 @@ class SparkEngine(Engine):
         if isinstance(file_format, CsvDialect):
             self._kept[relation] = frame
         return relation
+
+    def read_written(self, what: str, files: Sequence[str], columns: Sequence[str]) -> Relation:
+        from pyspark.sql.types import StructField, StructType
+
+        try:
+            found = self._footer(files[0]).schema
+            fields = [StructField(name, widest(found[name].dataType)) for name in columns]
+            reader = self._session.read.schema(StructType(fields))
+            frame = reader.parquet(*[self._address(file) for file in files])
+            self._weigh(files, frame)
+        except spark_errors() as error:
+            raise SourceError(
+                files[0],
+                f"files that Spark cannot read together ({cause_of(error)})",
+                "files that were written by adsbpc",
+                "Restore them from a backup.",
+            ) from None
+        return self._name(what, frame.coalesce(1) if self._sizes.are_tiny else frame)
 
     def _parquet_parts(
         self, files: Sequence[str], base: str | None, columns: Sequence[str]
@@ -342,7 +301,7 @@ class SparkEngine(Engine):
                 for name in columns
             ]
             reader = self._reader(base).schema(StructType(fields))
-            frame = reader.parquet(*[_address(file) for file in alike])
+            frame = reader.parquet(*[self._address(file) for file in alike])
             for name in milliseconds:
                 zoned = found[name].dataType.simpleString() == "timestamp"
                 frame = frame.withColumn(name, expr(from_milliseconds(name, zoned)))
@@ -365,9 +324,9 @@ class SparkEngine(Engine):
         return found.pop() if found else frozenset()
 
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
-        self._sizes.add([table])
-        self._plan_for_size()
-        return self._columns_of(what, self._session.table(table), columns)
+        frame = self._session.table(table)
+        self._weigh([table], frame)
+        return self._columns_of(what, frame, columns)
 
     def _columns_of(self, what: str, frame: DataFrame, columns: Sequence[str]) -> Relation:
         from pyspark.sql.functions import lit
@@ -383,7 +342,9 @@ class SparkEngine(Engine):
     def read_outer(self, what: str, table: OuterTable, columns: Sequence[str]) -> Relation:
         if self._is_local:
             return super().read_outer(what, table, columns)
-        return self._columns_of(what, self._connected(table), columns)
+        frame = self._connected(table)
+        self._weigh([table.where], frame)
+        return self._columns_of(what, frame, columns)
 
     def _connected(self, table: OuterTable) -> DataFrame:
         """On a cluster, which would see no copy that this machine makes."""
@@ -392,22 +353,41 @@ class SparkEngine(Engine):
         return connected(self._session, table)
 
     def write_parquet(self, what: str, sql: str, path: Place) -> None:
-        # Campaign files that name a store have another engine.
-        assert isinstance(path, Path)
+        if isinstance(path, RemotePath):
+            try:
+                write_folder(self._query(what, sql), path, self._address)
+            except spark_errors() as error:
+                raise EngineError(self.name, what, cause_of(error), sql) from error
+            except OSError as error:
+                cause = f"{path} cannot be written ({error.strerror})"
+                raise EngineError(self.name, what, cause) from None
+            return
         folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         rows = folder / "rows"
         try:
             folder.mkdir(mode=0o700)
-            self._query(what, sql).coalesce(1).write.mode("overwrite").parquet(_address(str(rows)))
+            self._query(what, sql).coalesce(1).write.mode("overwrite").parquet(
+                self._address(str(rows))
+            )
             (part,) = rows.glob("part-*.parquet")
             part.chmod(0o600)
             os.replace(part, path)
-        except _errors() as error:
-            raise EngineError(self.name, what, _cause(error), sql) from error
+        except spark_errors() as error:
+            raise EngineError(self.name, what, cause_of(error), sql) from error
         except OSError as error:
             raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def hashes(self, files: Sequence[Place]) -> list[str | OSError]:
+        remote = [each for each in files if isinstance(each, RemotePath)]
+        if not remote:
+            return super().hashes(files)
+        assert len(remote) == len(files)
+        try:
+            return hashes_in_store(self._session, remote, self._address)
+        except spark_errors() as error:
+            raise EngineError(self.name, "hash files", cause_of(error)) from error
 
     def close(self) -> None:
         for relation in list(self._made):
@@ -415,33 +395,6 @@ class SparkEngine(Engine):
         super().close()
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    """What a Spark call may raise: its own exceptions, or a bare one from the JVM."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return PySparkException, Py4JJavaError
-
-
-def _cause(error: Exception) -> str:
-    """The messages of an exception and of what caused it, without the JVM's stack traces."""
-    cause = getattr(error, "java_exception", None)
-    if cause is None:
-        return str(error).split("\n\nJVM stacktrace")[0].strip()
-    messages = []
-    while cause is not None:
-        first_line = str(cause.getMessage()).splitlines()[0]
-        if first_line not in messages:
-            messages.append(first_line)
-        cause = cause.getCause()
-    return "; caused by: ".join(messages)
-
-
 def _is_one(location: str) -> bool:
     """Whether it is a file of this machine, and no folder or pattern."""
     return "://" not in location and Path(location).is_file()
-
-
-def _address(location: str) -> str:
-    """Local paths get a scheme, so that a cluster's default file system does not claim them."""
-    return location if "://" in location else f"file://{Path(location).absolute()}"

@@ -1,7 +1,8 @@
 """What an engine on Spark remembers of files that it reads: how large they are, and what was read.
 
-Spark plans for clusters. On one machine, with data that fit into its memory many times, nearly all
-of a query's time goes into stages that it plans one by one and into partitions that are empty.
+Spark plans for large data. With small ones nearly all of a query's time goes into stages that are
+planned one by one, into code that every executor compiles, and into empty partitions; on a cluster
+more so.
 """
 
 from __future__ import annotations
@@ -27,25 +28,27 @@ _SETTINGS = {
 
 
 class DataSizes:
-    """How queries are planned for what was read so far. `cores` is None on a cluster, where Spark
-    plans as ever; so does it with every setting that somebody has `chosen`."""
+    """How queries are planned for what was read so far, but for settings that somebody has
+    `chosen`."""
 
-    def __init__(self, cores: int | None, chosen: Iterable[str]) -> None:
+    def __init__(self, cores: int, chosen: Iterable[str]) -> None:
         self._cores = cores
-        kept = {*(_SETTINGS if cores is None else chosen)}
+        kept = {*chosen}
         self._ours = {key: each for key, each in _SETTINGS.items() if key not in kept}
         self._bytes: dict[str, int] = {}
         self._set: dict[str, str] = {}
 
-    def add(self, sources: Sequence[str]) -> None:
-        """Files, or what nobody knows the size of, which counts as large."""
-        for source in sources:
-            file = Path(source)
-            self._bytes[source] = file.stat().st_size if file.is_file() else _SMALL_BYTES + 1
+    def add(self, sources: Sequence[str], others: Callable[[], int]) -> None:
+        """Files of this machine, and `others`, of which Spark says how large they are together."""
+        here = {source for source in sources if Path(source).is_file()}
+        self._bytes |= {source: Path(source).stat().st_size for source in here}
+        elsewhere = [source for source in sources if source not in here]
+        if elsewhere:
+            self._bytes[elsewhere[0]] = others()
 
     @property
     def are_tiny(self) -> bool:
-        return self._cores is not None and sum(self._bytes.values()) <= _TINY_BYTES
+        return sum(self._bytes.values()) <= _TINY_BYTES
 
     def changed_settings(self) -> dict[str, str]:
         """What is to be set otherwise than it was."""

@@ -252,17 +252,6 @@ class CampaignSpec(Section):
         return self
 
     @model_validator(mode="after")
-    def _the_engine_writes_there(self) -> Self:
-        if self.events.engine == "spark" and "://" in (self.storage.location or ""):
-            raise MisfitError(
-                'books on object storage are written by engine = "duckdb". Name a folder that '
-                "this machine sees, or change [events] engine",
-                *("storage", "location"),
-                value=repr(self.storage.location),
-            )
-        return self
-
-    @model_validator(mode="after")
     def _one_objective(self) -> Self:
         for position, section in enumerate(self.workload[1:], start=2):
             extra = section.model_fields_set & {"objective", "weights", "targets"}

@@ -29,6 +29,9 @@ _PACKAGES = {
     "abfss": "adlfs",
     "az": "adlfs",
 }
+# Stores on a host that the URL names, whose clients write without conditions. HDFS never renames a
+# file to a name that is taken.
+_ON_HOSTS = {"hdfs", "webhdfs"}
 # Clients of clouds say so much by the name of a class alone.
 _NO_CREDENTIALS = ("NoCredentials", "PartialCredentials", "DefaultCredentialsError", "ProfileNot")
 _UNREACHABLE = ("EndpointConnection", "ConnectTimeout", "ClientConnector", "NameResolution")
@@ -49,6 +52,17 @@ def is_remote(location: str) -> bool:
 
 def protocol_of(url: str) -> str:
     return url.partition("://")[0].lower()
+
+
+def start_of(url: str) -> str:
+    """What stands before the names that the client of a URL's store gives to files."""
+    protocol = protocol_of(url)
+    return f"{protocol}://{url.split('/')[2]}" if protocol in _ON_HOSTS else f"{protocol}://"
+
+
+def has_conditions(url: str) -> bool:
+    """Whether a write can be refused by the store itself if there is a file of the name."""
+    return protocol_of(url) not in _ON_HOSTS
 
 
 def check_url(url: str, key: str) -> None:
@@ -76,7 +90,7 @@ def client_of(url: str) -> Any:
     """The store's fsspec file system. What was listed before is never believed: others write."""
     protocol = protocol_of(url)
     try:
-        return _client(protocol, os.getpid())
+        return _client(protocol, url.split("/")[2] if protocol in _ON_HOSTS else "", os.getpid())
     except ImportError as error:
         package = _PACKAGES.get(protocol)
         to_do = f"pip install '{package}'" if package else f"Install what it names: {error}"
@@ -95,9 +109,40 @@ def _class_of(protocol: str) -> Any:
 
 
 @cache
-def _client(protocol: str, process: int) -> Any:
+def _client(protocol: str, host: str, process: int) -> Any:
     # Threads of a client do not survive a fork, so that each process has its own.
-    return _class_of(protocol)(use_listings_cache=False, skip_instance_cache=True)
+    found = _class_of(protocol)
+    where = found._get_kwargs_from_urls(f"{protocol}://{host}") if host else {}
+    return found(use_listings_cache=False, skip_instance_cache=True, **where)
+
+
+def is_there(client: Any, url: str) -> bool:
+    """Clients' own `exists` says no of what they could not ask for."""
+    try:
+        client.info(url)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def files_below(url: str) -> dict[str, dict[str, Any]]:
+    """What the store says of each file below a folder, by path; of none that is not there."""
+    client = client_of(url)
+    # Some clients take folders that cannot be asked for empty ones, unless they are told.
+    strict = {} if has_conditions(url) else {"on_error": "raise"}
+    try:
+        found = client.find(url, detail=True, **strict)
+    except FileNotFoundError:
+        if strict and is_there(client, url):
+            # A folder inside of it has gone meanwhile.
+            return files_below(url)
+        return {}
+    root = client._strip_protocol(url)
+    return {
+        name.removeprefix(root).lstrip("/"): info
+        for name, info in found.items()
+        if info["type"] == "file" and name.startswith(f"{root}/")
+    }
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 
 from adsbpc.errors import SourceError
-from adsbpc.storage.client import client_of, explained, protocol_of
+from adsbpc.storage.client import client_of, explained, start_of
 
 _FILES = (".parquet", ".csv", ".csv.gz")
 
@@ -24,7 +24,7 @@ def files_at(url: str) -> list[str]:
             url, f"a store that does not answer ({error.strerror})", expected,
             "Check the bucket, the credentials and the rights to list it: adsbpc doctor.",
         ) from None  # fmt: skip
-    start = f"{protocol_of(url)}://"
+    start = start_of(url)
     files = sorted(f"{start}{name}" for name, info in found.items() if info["type"] == "file")
     if not files:
         found_instead = "no file" if _has_bucket(url) else "no such bucket"

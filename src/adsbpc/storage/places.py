@@ -9,6 +9,7 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
@@ -80,10 +81,28 @@ def hash_of(content: Any) -> str:
     return file_digest(content, "sha256").hexdigest()
 
 
+def hashes_of(places: Sequence[Place]) -> list[str | OSError]:
+    """SHA-256 of whole files, or why one cannot be read. Hashes leave Python to other threads."""
+    with ThreadPoolExecutor() as threads:
+        return list(threads.map(_hash_at, places))
+
+
+def _hash_at(place: Place) -> str | OSError:
+    try:
+        with place.open("rb") as content:
+            return hash_of(content)
+    except OSError as error:
+        return error
+
+
 def remove_tree(place: Place) -> None:
-    """Remove a folder with everything in it, as far as that works; of a store, what it lists."""
+    """Remove a file, or a folder with everything in it, as far as that works; of a store, what it
+    lists."""
     if isinstance(place, Path):
-        shutil.rmtree(place, ignore_errors=True)
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        with suppress(OSError):
+            place.unlink(missing_ok=True)
         return
     with suppress(OSError):
         for file in place.stamps():

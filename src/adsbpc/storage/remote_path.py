@@ -14,8 +14,9 @@ from fnmatch import fnmatchcase
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from adsbpc.storage.client import client_of, explained
+from adsbpc.storage.client import client_of, explained, files_below, has_conditions, is_there
 from adsbpc.storage.ranges import RangeReader
 
 
@@ -28,7 +29,8 @@ class Stamp:
 
     @classmethod
     def of(cls, info: dict[str, Any]) -> Stamp:
-        found = next((info[key] for key in ("ETag", "etag", "generation") if info.get(key)), None)
+        keys = ("ETag", "etag", "generation", "modificationTime")
+        found = next((info[key] for key in keys if info.get(key)), None)
         return cls(int(info["size"] or 0), None if found is None else str(found).strip('"'))
 
 
@@ -88,23 +90,18 @@ class RemotePath:
     def stamps(self) -> dict[RemotePath, Stamp]:
         """Files below this folder, as far as the store lists them."""
         with explained(self.url):
-            client = client_of(self.url)
-            try:
-                found = client.find(self.url, detail=True)
-            except FileNotFoundError:
-                return {}
-            root = client._strip_protocol(self.url)
-            return {
-                self / name.removeprefix(root).lstrip("/"): Stamp.of(info)
-                for name, info in found.items()
-                if info["type"] == "file" and name.startswith(f"{root}/")
-            }
+            found = files_below(self.url)
+            return {self / name: Stamp.of(info) for name, info in found.items()}
+
+    def below(self, folder: RemotePath) -> tuple[str, ...]:
+        """The names that lead here from a folder."""
+        return tuple(self.url.removeprefix(f"{folder.url.rstrip('/')}/").split("/"))
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
         """Files and folders below this one, as far as the store lists them."""
         parts, seen = pattern.split("/"), set()
         for path in self.stamps():
-            names = path.url[len(self.url.rstrip("/")) + 1 :].split("/")[: len(parts)]
+            names = path.below(self)[: len(parts)]
             found = "/".join(names)
             fits = len(names) == len(parts) and all(map(fnmatchcase, names, parts))
             if fits and found not in seen:
@@ -114,7 +111,21 @@ class RemotePath:
     def create(self, content: bytes) -> None:
         """Write a file that must not be there: FileExistsError if it is, whoever races."""
         with explained(self.url):
-            client_of(self.url).pipe_file(self.url, content, mode="create")
+            client = client_of(self.url)
+            if has_conditions(self.url):
+                client.pipe_file(self.url, content, mode="create")
+                return
+            # Under a name of our own first; it stays if the one that is wanted was taken.
+            own = f"{self.url}.{uuid4().hex}"
+            client.pipe_file(own, content)
+            try:
+                client.mv(client._strip_protocol(own), client._strip_protocol(self.url))
+            except OSError:
+                if not is_there(client, self.url):
+                    raise
+            if is_there(client, own):
+                client.rm_file(own)
+                raise FileExistsError(self.url)
 
     def upload(self, file: Path) -> None:
         """Write a file under a name that nobody else has, and remember its hash."""

@@ -1,0 +1,108 @@
+"""What the ledger says of the files of books, and whether they still are that.
+
+Its entry for a slot names each file with size, SHA-256 and, where the store has one, version. Where
+a cluster has written folders of files, it names a manifest alone, and that names the files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from adsbpc.errors import LedgerError
+from adsbpc.model.formats import format_of
+from adsbpc.storage import Place, RemotePath, Stamp, seal_file
+
+FOLDER = "adsbpc-books"
+MANIFEST = "manifest.json"
+_FORMAT = 1
+
+# Of each file by its name in the folder of the slot.
+Seals = Mapping[str, Sequence[Any]]
+# SHA-256 of whole files, or why one cannot be read.
+Hashes = Callable[[Sequence[Place]], list[str | OSError]]
+
+LOST = (
+    "Without them nobody knows what people have spent, so nothing more may be released: restore "
+    f"the folder {FOLDER} from the backup that belongs to the ledger's"
+)
+
+
+def seal_files(folder: Place, files: Sequence[str]) -> Seals:
+    """Bring new files onto the disk; in place of one may stand a folder of several, as a cluster
+    has noted them."""
+    names = [name for file in files for name in _written(folder, file)]
+    with ThreadPoolExecutor() as threads:
+        seals = threads.map(lambda name: seal_file(folder / name), names)
+        found = dict(zip(names, seals, strict=True))
+    if not isinstance(folder, RemotePath) or names == list(files):
+        return found
+    content = json.dumps({"format": _FORMAT, "files": found}, indent=1).encode()
+    (folder / MANIFEST).create(content)
+    return {MANIFEST: [len(content), sha256(content).hexdigest()]}
+
+
+def _written(folder: Place, file: str) -> list[str]:
+    noted = folder.uploaded if isinstance(folder, RemotePath) else ()
+    below = sorted(url for url in noted if url.startswith(f"{folder / file}/"))
+    return [url.removeprefix(f"{folder}/") for url in below] or [file]
+
+
+def read_manifests(sealed: Mapping[Place, Sequence[Any]]) -> dict[Place, Seals]:
+    """Of folders, with what the ledger says of their manifests."""
+    with ThreadPoolExecutor() as threads:
+        contents = list(threads.map(_content, [folder / MANIFEST for folder in sealed]))
+    found: dict[Place, Seals] = {}
+    for (folder, seal), content in zip(sealed.items(), contents, strict=True):
+        if sha256(content).hexdigest() != seal[1]:
+            raise LedgerError(f"{folder / MANIFEST}: is not what was written. {LOST}")
+        listed = json.loads(content)
+        try:
+            format_of(listed, _FORMAT)
+        except ValueError as error:
+            raise LedgerError(f"{folder / MANIFEST}: has {error}") from None
+        found[folder] = listed["files"]
+    return found
+
+
+def _content(file: Place) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise LedgerError(_unread(file, error)) from None
+
+
+def is_as_then(path: Place, sealed: Sequence[Any], listed: Mapping[RemotePath, Stamp]) -> bool:
+    """Whether a store says of a file what it said when that was written."""
+    if isinstance(path, Path):
+        return False
+    size, _, *version = sealed
+    known = Stamp(size, *version)
+    with suppress(OSError):
+        return known == listed.get(path) or known == path.stamp()
+    return False
+
+
+def problem_of(path: Place, sealed: Sequence[Any], found: str | OSError) -> str | None:
+    """What is wrong with a file, unless its hash is what the ledger says."""
+    if isinstance(found, OSError):
+        return _unread(path, found)
+    return None if found == sealed[1] else f"{path}: is not what was written. {LOST}"
+
+
+def _unread(path: Place, error: OSError) -> str:
+    if isinstance(path, RemotePath) and not isinstance(error, FileNotFoundError):
+        return str(unreadable(path, error))
+    return f"{path}: cannot be read ({error.strerror}). {LOST}"
+
+
+def unreadable(folder: Place, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{folder}: cannot be read ({error.strerror}). Check the bucket, the credentials and the "
+        "rights, with adsbpc doctor, and run the same command again"
+    )
