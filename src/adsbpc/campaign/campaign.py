@@ -27,12 +27,7 @@ from adsbpc.mechanisms import guarantee_of, promise_with, scope_limit_of
 from adsbpc.model import PICO_RHO, Budget, CampaignSpec, Fit, Promise, Release, load_spec, spec_of
 from adsbpc.model.rules import cause_of
 from adsbpc.model.toml import place
-<<<<<<< HEAD
-from adsbpc.storage import folder_at
-=======
-from adsbpc.report.tabular import Tabular
 from adsbpc.storage import folder_at, hashes_of, is_remote
->>>>>>> 30d5ac88a3997a6f616d5cad3be5bba95a5fc358
 
 # Each verb imports what it alone needs: how far a campaign is, is asked often and answered at once.
 if TYPE_CHECKING:
