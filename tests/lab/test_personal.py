@@ -95,17 +95,15 @@ def test_figures_of_the_page_above_what_it_promises() -> None:
 
 
 def test_figures_at_the_end_beside_what_is_released_once() -> None:
-    """Two streams are more than a tenth behind, and the page says so."""
+    """Nowhere more than a tenth behind, as the page says."""
     found = dict[str, dict[str, float]]()
     for row in STATED["pipelinedp"]:
         found.setdefault(row["dataset"], {})[row["mechanism"]] = row["last_rmse_closed_form"]
-    behind = {}
-    for name, of in found.items():
-        ratio = of["personal-budget"] / min(of["pipelinedp"], of["pipelinedp-guess"])
-        if ratio > 1.1:
-            behind[name] = ratio
-    assert behind.keys() <= {"heavy", "daily"}
-    assert max(behind.values(), default=0) < 1.27
+    behind = [
+        of["personal-budget"] / min(of["pipelinedp"], of["pipelinedp-guess"])
+        for of in found.values()
+    ]
+    assert max(behind) < 1.1
 
 
 def _by_dataset(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -28,7 +28,7 @@ from adsbpc.model import (
     RunningNoise,
 )
 from adsbpc.model.attribution_spec import FittedModelName
-from adsbpc.model.cut import added_back, squared_error
+from adsbpc.model.cut import DECIDED, added_back, squared_error
 from adsbpc.model.running_noise import Cut, CutColumn, Stretch
 from adsbpc.report import Report
 
@@ -196,7 +196,8 @@ class MadeUp:
             own = self.cut_scale**2 * slots
             column = CutColumn(tuple(counts.tolist()), tuple(own.tolist()))
             parts = ((1.0,), tuple(spread.tolist()))
-            cut = Cut((column,), parts, float((spread**2).sum()), is_added=True)
+            squared = float((spread**2).sum())
+            cut = Cut((column,), parts, squared, is_added=True, trust=DECIDED)
         variances = tuple((self.scale**2 * slots).tolist())
         return RunningNoise(tuple(boundaries), weights, variances, (stretch,), cut)
 
@@ -264,7 +265,8 @@ class MadeUp:
             return answers_of(query, cells, own**0.5, span)
         spread, of_cut = self._spread(noisy[:last]), self.cut_scale**2 * slots
         squared = float((spread**2).sum())
-        added = added_back([(float(sums[-1]), of_cut)], squared, own * self._columns)
+        counts = [(float(sums[-1]), of_cut)]
+        added = added_back(counts, squared, own * self._columns, trust=DECIDED)
         errors = [squared_error(own, part, added) ** 0.5 for part in spread.tolist()]
         total = squared_error(own * self._columns, 1.0, added) ** 0.5
         values = tuple(map(float, cells + added.total * spread))
