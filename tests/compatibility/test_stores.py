@@ -98,11 +98,12 @@ def test_an_old_store_verifies_and_runs_to_its_end(store: Path) -> None:
     assert len(campaign.report().releases) == 5
 
 
-@pytest.mark.parametrize("early", sorted({store.parent.name for store in STORES}))
-def test_an_old_store_spends_on_histograms_what_it_began_with(early: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "early", [store for store in STORES if store.name == "personal-budget"], ids=named
+)
+def test_an_old_store_spends_on_histograms_what_it_began_with(early: Path, tmp_path: Path) -> None:
     """A twentieth, whatever a file that leaves it open means today."""
-    (store,) = (each for each in STORES if named(each) == f"{early}-personal-budget")
-    file = shutil.copytree(store, tmp_path / "store") / "spring.toml"
+    file = shutil.copytree(early, tmp_path / "store") / "spring.toml"
     began = file.read_text()
     file.write_text(f"{began}\n[privacy.personal_budget]\nhistogram_share = 0.03\n")
     with pytest.raises(LedgerError, match=r"'histogram_share': 0.05.*'histogram_share': 0.03"):

@@ -77,7 +77,8 @@ def test_a_campaign_is_what_was_sent(server: Running, operator: Client) -> None:
     created = operator.create_campaign(content())
     assert operator.campaign(created["id"]) == created
     # What was left to the version at hand is stated, because a later one might choose otherwise.
-    stated = {"mechanism": "adsbpc", "personal_budget": {"heavy_user": None}}
+    left_open = {"heavy_user": None, "histogram_share": None}
+    stated = {"mechanism": "adsbpc", "personal_budget": left_open}
     # What the settings say of late impressions is stated, too, and that nobody has to come first.
     further = {"events": {"settle": "0d", "wait": "0d"}, "checks": {"min_rows": 0}}
     privacy = {**content()["privacy"], **stated}
