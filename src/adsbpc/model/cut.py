@@ -23,10 +23,12 @@ HIDING = 1.65
 class Trust:
     """How much of a noisy count is added: nothing up to a doubt, which is the larger, the more harm
     the count's noise would do and the more counts are taken to be `trembling` rather than to show
-    that something was cut. From there on the more nearly all of it, the higher the `power`."""
+    that something was cut. From there on the more nearly all of it, the higher the `power`. Sums
+    are `uneven` in what was cut by this part of what is added, as a standard deviation."""
 
     trembling: float = 3.0
     power: int = 1
+    uneven: float = UNEVEN
 
     def part(self, count: float, variance: float, harm: float) -> float:
         doubt = 2 * log1p(self.trembling * harm) * variance
@@ -39,20 +41,22 @@ class Trust:
 
 
 # A count that is mostly noise is seldom added by chance, and one that shows something whole.
-GRADUAL, DECIDED = Trust(), Trust(10.0, 2)
+GRADUAL, DECIDED = Trust(), Trust(10.0, 2, 0.9)
 
 
 @dataclass(frozen=True)
 class Added:
     """What is added to a query's answers together, its variance, and what may be missing still.
     `slopes` say how much more is added for one more in a column's count; `fixed_variance` is what
-    the variance would be if the parts of counts that are added did not follow from them."""
+    the variance would be if the parts of counts that are added did not follow from them. Of that,
+    sums are `uneven` by this part."""
 
     total: float = 0.0
     variance: float = 0.0
     missing: float = 0.0
     slopes: tuple[float, ...] = ()
     fixed_variance: float = 0.0
+    uneven: float = UNEVEN
 
 
 def added_back(
@@ -88,14 +92,14 @@ def added_back(
         missing += hidden
     if expected:
         missing += CAUTION * expected[-1]
-    return Added(total, variance, missing, tuple(slopes), fixed_variance)
+    return Added(total, variance, missing, tuple(slopes), fixed_variance, trust.uneven)
 
 
 def squared_error(noise: float, part: float, added: Added) -> float:
     """Of a sum that has this part of what was added: its noise, and that the cut of a sum is not
     quite its part of the whole."""
     apart = part * (1 - part) * added.total
-    return noise + part**2 * added.variance + (UNEVEN * apart) ** 2 + max(apart, 0.0)
+    return noise + part**2 * added.variance + (added.uneven * apart) ** 2 + max(apart, 0.0)
 
 
 def sure_part(part: float) -> float:

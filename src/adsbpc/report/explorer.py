@@ -153,7 +153,8 @@ def _cut(cut: Cut | None, depth: int) -> dict[str, Any] | None:
             {"counts": _short(each.counts), "variances": _short(each.variances)}
             for each in cut.columns
         ],
-        "uneven": UNEVEN,
+        "uneven": cut.trust.uneven,
+        "unsure": UNEVEN,
         "trembling": cut.trust.trembling,
         "power": cut.trust.power,
         "expected": cut.expected,

@@ -98,7 +98,7 @@ const rangesOf = (measure, boundaries, reach) => {
     const uneven = cut ? (cut.uneven * apart) ** 2 + Math.max(apart, 0) : 0;
     const error = Math.sqrt(Math.max(noise + part ** 2 * more.variance + uneven, 0));
     const ownCut = more.missing * part;
-    const room = cut ? ownCut * (1 - cut.uneven * (1 - part)) : 0;
+    const room = cut ? ownCut * (1 - cut.unsure * (1 - part)) : 0;
     const spread = reach.withRoom(room, error) * error;
     const low = estimate - spread;
     return { estimate, error, low, high: estimate + ownCut + spread, cut: ownCut, room, noisy: low <= 0 };
