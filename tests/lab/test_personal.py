@@ -136,9 +136,10 @@ def test_figures_of_the_page_that_are_lost(part: str, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("queries", ["sliding", "slot"])
-def test_other_queries_are_not_worse_than_with_adsbpc(queries: str) -> None:
-    for name, users, most in (("facebook", None, 1.1), ("zipf", 5_000, 0.8)):
+@pytest.mark.parametrize(("queries", "most_of_few"), [("sliding", 1.1), ("slot", 1.45)])
+def test_other_queries_beside_adsbpc(queries: str, most_of_few: float) -> None:
+    """Of single slots nothing cancels: few people of one publisher lose, as the page says."""
+    for name, users, most in (("facebook", None, most_of_few), ("zipf", 5_000, 0.8)):
         mine = error(name, "personal-budget", users, 5, queries)
         assert mine < most * error(name, "adsbpc", users, 5, queries)
 
