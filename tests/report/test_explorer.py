@@ -194,7 +194,9 @@ def test_a_view_can_be_sent(reader: Reader, shop: Campaign) -> None:
     assert f"{100 * (change.ratio - 1):+,.0f}%" in shown[1][0].replace("\N{MINUS SIGN}", "-")
     paid, revenue = 1200, replace(report, measure_name="revenue").between(1, 2)[-1]
     assert f"return on spend {revenue.estimate / paid:,.2f}" in shown[1][3].lower()
-    assert f"cost per conversion {paid / total.estimate:,.2f}" in shown[1][2].lower()
+    # Noise is real: now and then so few people cannot be told from zero.
+    cost = f"{paid / total.estimate:,.2f}" if total.low > 0 else "cannot be told yet"
+    assert f"cost per conversion {cost}" in shown[1][2].lower()
     # Three publishers, of which two are named so, and the countries of one.
     assert len(shown[0]) == 1 + 2 + 3 + 1
     page.goto(page.url.partition("#")[0] + "#range=9-2&compare=x&sort=y&open=nothing&measure=z")
