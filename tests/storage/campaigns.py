@@ -108,15 +108,21 @@ def committed(directory: Path, store: RemotePath) -> list[RemotePath]:
 
 def rows_of(folder: RemotePath, files: tuple[str, ...] = FILES) -> Rows:
     """What stands in the books of a slot, whatever the order of rows in the files, and in how many
-    files they are."""
-    found: Rows = {file: [] for file in files}
-    for path in folder.stamps():
-        file = path.below(folder)[0]
-        if file in found:
-            with path.open() as content:
-                columns = pq.ParquetFile(content).read().to_pydict()
-            found[file] += zip(*columns.values(), strict=True)
-    return {file: sorted(rows) for file, rows in found.items()}
+    files they are. One is found by its name, because lists may be late."""
+    found: Rows = {}
+    for file in files:
+        try:
+            found[file] = sorted(_rows_in(folder / file))
+        except FileNotFoundError:
+            parts = (folder / file).stamps()
+            found[file] = sorted(row for part in parts for row in _rows_in(part))
+    return found
+
+
+def _rows_in(path: RemotePath) -> list[tuple[Any, ...]]:
+    with path.open() as content:
+        columns = pq.ParquetFile(content).read().to_pydict()
+    return list(zip(*columns.values(), strict=True))
 
 
 class StoreOnlooker(Onlooker):
