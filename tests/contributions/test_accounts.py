@@ -4,6 +4,8 @@ nobody's accounts depend on anybody else."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from math import isqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,9 +23,10 @@ from adsbpc.contributions import (
     EngineAccounts,
 )
 from adsbpc.contributions.account_books import CELLS, CUT, NAMES, USERS
+from adsbpc.contributions.admission_sql import AdmissionSql
 from adsbpc.contributions.reference import ReferenceAccounts, Row
 from adsbpc.engines import Engine
-from adsbpc.errors import ContributionError
+from adsbpc.errors import ContributionError, PrivacyError
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import Layout
 from adsbpc.privacy import LIMIT, Strategy, Terms, largest_cell, square_root, toeplitz
@@ -176,6 +179,28 @@ def test_removing_a_user_leaves_all_other_books_as_they_were(
     everybody, without = books
     assert {row for row in everybody if row[0] != "u5"} == without
     assert everybody != without
+
+
+@pytest.mark.parametrize("times", [0.8, 8.0], ids=["known", "unknown"])
+def test_accounts_above_their_limit_are_refused(
+    times: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If somebody close to the limit were taken for one who is not. Who asks for most of a budget
+    passes it later; of who asks for several at once it is not even counted what that costs."""
+
+    def close(self: AdmissionSql) -> str:
+        return f"SELECT * FROM {self.rows['people']} AS people WHERE 1 = 0"
+
+    monkeypatch.setattr(AdmissionSql, "close", close)
+    first = terms_of(1, 1)
+    multiplier = isqrt(int(times * first.kept_limit) // first.own) // UNIT
+    rows = [Row("u", slot, 0, UNIT) for slot in range(1, SLOTS + 1)]
+    with (
+        closing(open_test_engine("duckdb")) as engine,
+        pytest.raises(PrivacyError, match="would pass what users may spend"),
+    ):
+        run_on_engine(engine, rows, [multiplier] * SLOTS, tmp_path)
+    assert len(list(tmp_path.iterdir())) == (1 if times > 1 else 2)
 
 
 def books_by_name(engine: Engine, folder: Path) -> set[tuple[Any, ...]]:

@@ -334,12 +334,14 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
         """How many accounts are, as a row like those of totals."""
         cuts = "".join(
             f" + (SELECT count(*) FROM {self._rows[f'counted_{number}']}"
-            f" WHERE spent + charge > {whole(tier.limit)})"
+            f" WHERE NOT coalesce(spent + charge <= {whole(tier.limit)}, FALSE))"
             for number, tier in enumerate(terms.cuts, start=1)
         )
+        # An account that is not known is above them, too.
         return f"""
 SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS after
-  WHERE spent > {whole(terms.kept_limit)}){cuts} AS BIGINT), wide(0), wide(0)"""
+  WHERE NOT coalesce(spent <= {whole(terms.kept_limit)}, FALSE)){cuts} AS BIGINT),
+  wide(0), wide(0)"""
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
