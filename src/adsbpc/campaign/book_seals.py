@@ -106,3 +106,12 @@ def unreadable(folder: Place, error: OSError) -> LedgerError:
         f"{folder}: cannot be read ({error.strerror}). Check the bucket, the credentials and the "
         "rights, with adsbpc doctor, and run the same command again"
     )
+
+
+def unwritable(new: Place, cause: str | None) -> LedgerError:
+    first = "Free space or give rights"
+    if isinstance(new, RemotePath):
+        first = "Check the bucket, the credentials and the rights, with adsbpc doctor"
+    return LedgerError(
+        f"{new}: cannot be written ({cause}). {first}, and run the same command again"
+    )

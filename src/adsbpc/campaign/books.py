@@ -28,6 +28,7 @@ from adsbpc.campaign.book_seals import (
     read_manifests,
     seal_files,
     unreadable,
+    unwritable,
 )
 from adsbpc.campaign.release_folder import folder_name, home_of
 from adsbpc.contributions import Books
@@ -128,7 +129,7 @@ class BookFolder:
         except BaseException as error:
             remove_tree(new)
             if _is_refused_by_the_disk(error):
-                raise _not_written(new, error.cause) from error
+                raise unwritable(new, error.cause) from error
             raise
 
     def _open(self, steps: Sequence[dict[str, Any]], hashes: Hashes) -> Place:
@@ -388,7 +389,7 @@ def _make(new: Path) -> None:
     try:
         new.mkdir(parents=True, mode=0o700)
     except OSError as error:
-        raise _not_written(new, error.strerror) from None
+        raise unwritable(new, error.strerror) from None
 
 
 def _is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
@@ -396,13 +397,4 @@ def _is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
         isinstance(error, EngineError)
         and error.step in _WRITES
         and any(sign in error.cause for sign in (*_REFUSALS, "cannot be written"))
-    )
-
-
-def _not_written(new: Place, cause: str | None) -> LedgerError:
-    first = "Free space or give rights"
-    if isinstance(new, RemotePath):
-        first = "Check the bucket, the credentials and the rights, with adsbpc doctor"
-    return LedgerError(
-        f"{new}: cannot be written ({cause}). {first}, and run the same command again"
     )
