@@ -1,7 +1,8 @@
 """What the ledger says of the files of books, and whether they still are that.
 
-Its entry for a slot names each file with size, SHA-256 and, where the store has one, version. Where
-a cluster has written folders of files, it names a manifest alone, and that names the files.
+Its entry for a slot names each file with size, SHA-256 and, where there is one, version: of a local
+file its inode and when that changed. Where a cluster has written folders of files, it names a
+manifest alone, and that names the files.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from adsbpc.errors import LedgerError
 from adsbpc.model.formats import format_of
-from adsbpc.storage import Place, RemotePath, Stamp, seal_file
+from adsbpc.storage import Place, RemotePath, Stamp, seal_file, stamp_of
 
 FOLDER = "adsbpc-books"
 MANIFEST = "manifest.json"
@@ -77,14 +77,29 @@ def _content(file: Place) -> bytes:
         raise LedgerError(_unread(file, error)) from None
 
 
-def is_as_then(path: Place, sealed: Sequence[Any], listed: Mapping[RemotePath, Stamp]) -> bool:
-    """Whether a store says of a file what it said when that was written."""
-    if isinstance(path, Path):
-        return False
-    size, _, *version = sealed
+def changed_since(
+    sealed: Sequence[tuple[Place, Sequence[Any]]], listed: Mapping[RemotePath, Stamp]
+) -> list[tuple[Place, Sequence[Any]]]:
+    """Files of which disk or store do not say what they said when these were written."""
+
+    def is_as_then(file: tuple[Place, Sequence[Any]]) -> bool:
+        return _is_as_then(*file, listed)
+
+    if any(isinstance(path, RemotePath) for path, _ in sealed):
+        with ThreadPoolExecutor() as threads:
+            known = list(threads.map(is_as_then, sealed))
+    else:
+        known = list(map(is_as_then, sealed))
+    return [each for each, is_known in zip(sealed, known, strict=True) if not is_known]
+
+
+def _is_as_then(path: Place, seal: Sequence[Any], listed: Mapping[RemotePath, Stamp]) -> bool:
+    size, _, *version = seal
     known = Stamp(size, *version)
     with suppress(OSError):
-        return known == listed.get(path) or known == path.stamp()
+        if isinstance(path, RemotePath) and known == listed.get(path):
+            return True
+        return known == stamp_of(path)
     return False
 
 

@@ -12,7 +12,6 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -23,7 +22,7 @@ from adsbpc.campaign.book_seals import (
     MANIFEST,
     Hashes,
     Seals,
-    is_as_then,
+    changed_since,
     problem_of,
     read_manifests,
     seal_files,
@@ -52,9 +51,10 @@ _LONG_FORMATS = 3, 4
 # Of either kind, where each of the files is a folder of several, which a manifest names.
 _FOLDER_FORMAT = 5
 WHOLE_EVERY = 128
-_LONG_SWEPT = 8
-# What is out of use is removed this many slots later, when nobody can still be reading it.
+# What is out of use is removed this many slots later, when nobody can still be reading it, if it is
+# of one of so many slots: older ones were swept before.
 _KEPT_SLOTS = 3
+_SWEPT = 8
 # Signs in a path that some engine takes for a pattern.
 _SIGNS = "*?[]{}\\"
 # Steps of an engine that write books, and what it says of a disk that does not take them.
@@ -265,9 +265,8 @@ class BookFolder:
             return
         out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
         in_use = self._whole_in_use(steps)
-        if out_of_use and self._is_long(steps[-1]):
-            before = self._last_whole(steps[: min(in_use) - 1]) if in_use else 0
-            out_of_use = [*out_of_use[before - 1 : before], *out_of_use[-_LONG_SWEPT:]]
+        before = self._last_whole(steps[: min(in_use) - 1]) if in_use else 0
+        out_of_use = [*out_of_use[:-_SWEPT][before - 1 : before], *out_of_use[-_SWEPT:]]
         for slot, step in out_of_use:
             committed = self._committed(slot, step)
             for file in READ_AGAIN if slot not in in_use else ():
@@ -295,9 +294,9 @@ class BookFolder:
     def problem(
         self, steps: Sequence[dict[str, Any]], whole: bool = False, hashes: Hashes = hashes_of
     ) -> str | None:
-        """What of the books is not what the ledger says, if anything. Files of a store are only
-        read if they are looked at `whole`, or are not of the size and version of then. Of a long
-        campaign only what is read again is looked at: the rest is for who audits."""
+        """What of the books is not what the ledger says, if anything. Files are only read if they
+        are looked at `whole`, or are not of the size and version of then. Of a long campaign only
+        what is read again is looked at: the rest is for who audits."""
         named, in_use = self._named(steps), {len(steps)}
         if steps and self._is_long(steps[-1]):
             in_use.add(self._last_whole(steps))
@@ -305,8 +304,9 @@ class BookFolder:
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
             sealed = [
-                (self._committed(slot, step) / file, seal)
+                (folder / file, seal)
                 for slot, step, seals in self._sealed(named)
+                for folder in (self._committed(slot, step),)
                 for file, seal in seals.items()
                 if slot in in_use or file.split("/")[0] not in READ_AGAIN
                 if file != MANIFEST
@@ -315,11 +315,7 @@ class BookFolder:
             return str(unreadable(self.folder, error))
         except LedgerError as error:
             return str(error)
-        with ThreadPoolExecutor() as threads:
-            known = list(
-                threads.map(lambda e: not whole and is_as_then(e[0], e[1], listed), sealed)
-            )
-        unknown = [each for each, is_known in zip(sealed, known, strict=True) if not is_known]
+        unknown = sealed if whole else changed_since(sealed, listed)
         found = hashes([path for path, _ in unknown]) if unknown else []
         checks = (problem_of(*each, sha256) for each, sha256 in zip(unknown, found, strict=True))
         return next(filter(None, checks), None)
@@ -336,8 +332,12 @@ class BookFolder:
         unread = {folder: seal for folder, seal in lists.items() if folder not in self._manifests}
         self._manifests |= read_manifests(unread)
         return [
-            (slot, step, {**self._manifests.get(self._committed(slot, step), {}), **files})
-            for slot, step, files in found
+            (
+                slot,
+                step,
+                {**self._manifests[self._committed(slot, step)], **f} if MANIFEST in f else f,
+            )
+            for slot, step, f in found
         ]
 
     def _is_long(self, step: dict[str, Any]) -> bool:

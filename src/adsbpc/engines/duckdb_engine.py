@@ -169,11 +169,15 @@ class DuckDBEngine(Engine):
         return relation
 
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
+        import numpy as np
         import pyarrow as pa
 
-        return self._given(
-            what, pa.table({key: pa.array(list(c), pa.int64()) for key, c in columns.items()})
-        )
+        # From buffers, because pyarrow loads pandas for anything else.
+        buffers = [pa.py_buffer(np.array(column, dtype=np.int64)) for column in columns.values()]
+        arrays = [
+            pa.Array.from_buffers(pa.int64(), each.size // 8, [None, each]) for each in buffers
+        ]
+        return self._given(what, pa.Table.from_arrays(arrays, names=list(columns)))
 
     def secret(self, what: str, text: str) -> Relation:
         import pyarrow as pa
@@ -275,6 +279,13 @@ class DuckDBEngine(Engine):
             self._select(relation, _reader(files, base), columns)
         return relation
 
+    def read_written(self, what: str, files: Sequence[str], columns: Sequence[str]) -> Relation:
+        relation = self._new(what)
+        self._reach(files)
+        # The first file tells the types of all, so that no other is opened to plan a query.
+        self._select(relation, _reader(files, None, "union_by_name = false"), columns)
+        return relation
+
     def read_table(self, what: str, table: str, columns: Sequence[str]) -> Relation:
         relation = self._new(what)
         self._select(relation, table, columns)
@@ -337,12 +348,12 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _reader(files: Sequence[str], base: str | None) -> str:
+def _reader(files: Sequence[str], base: str | None, types: str = "union_by_name = true") -> str:
     listed = ", ".join(_literal(file) for file in files)
     folders = f"hive_partitioning = {base is not None}"
     if base is not None:
         folders += ", hive_types_autocast = false"
-    return f"read_parquet([{listed}], union_by_name = true, {folders})"
+    return f"read_parquet([{listed}], {types}, {folders})"
 
 
 def _described(file: str, dialect: CsvDialect, base: str | None) -> Schema:

@@ -12,6 +12,7 @@ from adsbpc.storage.places import (
     place_at,
     remove_tree,
     seal_file,
+    stamp_of,
 )
 from adsbpc.storage.remote_path import RemotePath, Stamp
 from adsbpc.storage.trial import problem_of_store
@@ -33,5 +34,6 @@ __all__ = [
     "problem_of_store",
     "remove_tree",
     "seal_file",
+    "stamp_of",
     "without_passwords",
 ]

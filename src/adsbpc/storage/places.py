@@ -17,7 +17,7 @@ from typing import Any
 
 from adsbpc.errors import SpecError
 from adsbpc.storage.client import check_url, client_of, explained, is_remote
-from adsbpc.storage.remote_path import RemotePath
+from adsbpc.storage.remote_path import RemotePath, Stamp
 
 Place = Path | RemotePath
 
@@ -59,12 +59,14 @@ def contents_of(places: Sequence[Place]) -> list[bytes]:
 
 
 def seal_file(place: Place) -> list[Any]:
-    """Bring a file that was written onto the disk; its size, its SHA-256, and its version where the
-    store has one."""
+    """Bring a file that was written onto the disk; its size, its SHA-256, and its version where
+    there is one."""
     if isinstance(place, Path):
         with place.open("rb") as content:
             os.fsync(content.fileno())
-            return [os.fstat(content.fileno()).st_size, hash_of(content)]
+            digest = hash_of(content)
+        stamp = stamp_of(place)
+        return [stamp.size, digest, stamp.version]
     stamp = place.stamp()
     if place.url in place.uploaded:
         size, digest = place.uploaded[place.url]
@@ -74,6 +76,15 @@ def seal_file(place: Place) -> list[Any]:
         with place.open() as content:
             digest = hash_of(content)
     return [stamp.size, digest] if stamp.version is None else [stamp.size, digest, stamp.version]
+
+
+def stamp_of(place: Place) -> Stamp:
+    """What says without reading a file whether it is what it was. Whatever changes a local one
+    changes when its inode changed, which no program can set."""
+    if isinstance(place, RemotePath):
+        return place.stamp()
+    found = place.stat()
+    return Stamp(found.st_size, f"{found.st_ino}-{found.st_ctime_ns}")
 
 
 def hash_of(content: Any) -> str:

@@ -29,7 +29,7 @@ class Row:
     @cached_property
     def reals(self) -> Reals:
         """The values, as estimates take them: again at every later slot."""
-        return np.array([float(value) for value in self.values])
+        return np.array(self.values, dtype=np.float64)
 
     @classmethod
     def of(cls, released: Measured) -> Row:
