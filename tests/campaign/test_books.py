@@ -3,19 +3,23 @@ stops everything."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.campaign.books import BookFolder
 from adsbpc.errors import AdsbpcError, LedgerError
 from adsbpc.ledger import Ledger
-from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of, slot_folder
+from adsbpc.model import load_spec
+from adsbpc.storage import Place, hashes_of
+from tests.campaign.book_files import FILES, attempts, committed, kept, rows_of, slot_folder, steps
 from tests.campaign.files import FIXED, PERSONAL, edit, published, stored, write_campaign
 from tests.effort import first
 
@@ -281,6 +285,48 @@ def test_old_accounts_of_the_same_length_are_found(going: Path) -> None:
     assert "users.parquet: is not what was" in str(Campaign.load(going).verify().problem)
     with pytest.raises(LedgerError, match=r"users\.parquet: is not what was written"):
         Campaign.load(going).release()
+
+
+def test_a_release_reads_whole_only_what_the_disk_says_was_written_again(going: Path) -> None:
+    folder = BookFolder(load_spec(going), "conversions")
+    old = committed(going.parent)[0]
+    found: list[Path] = []
+
+    def noting(files: Sequence[Place]) -> list[str | OSError]:
+        found.extend(map(Path, map(str, files)))
+        return hashes_of(files)
+
+    def problem(**others: Any) -> str | None:
+        found.clear()
+        return folder.problem(steps(going.parent), hashes=noting, **others)
+
+    # The campaign was copied to where it is: its hashes say that it is the same.
+    assert problem() is None
+    assert {each / CELLS for each in committed(going.parent)} <= set(found)
+    Campaign.load(going).release(5)
+    assert problem() is None
+    assert old / CELLS in found
+    new = committed(going.parent)[-1]
+    assert not [path for path in found if path.is_relative_to(new)]
+    # The same bytes, later, with the times of before: read, and accepted.
+    path, times = new / CELLS, (new / CELLS).stat()
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert problem() is None
+    assert [each for each in found if each.is_relative_to(new)] == [path]
+    # What neither says is found by who reads everything.
+    assert problem(whole=True) is None
+    assert {new / name for name in FILES} <= set(found)
+
+
+def test_books_of_versions_that_noted_no_inode_are_read_whole(going: Path) -> None:
+    noted = steps(going.parent)
+    for step in noted:
+        step["books"]["files"] = {n: seal[:2] for n, seal in step["books"]["files"].items()}
+    folder = BookFolder(load_spec(going), "conversions")
+    assert folder.problem(noted) is None
+    (committed(going.parent)[-1] / USERS).write_bytes(b"PAR1")
+    assert "users.parquet: is not what was written" in str(folder.problem(noted))
 
 
 def test_the_same_ledger_from_another_folder(postgresql_database: str, tmp_path: Path) -> None:
