@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.cases import CASES
-from bench.data import Sizes, make_contributions, make_events, make_market
+from bench.data import Sizes, make_contributions, make_events, make_market, make_year
 from bench.measured import Measured
 from bench.service_cases import SERVICE_CASES
 
@@ -20,6 +20,7 @@ def _make_data(directory: Path, sizes: Sizes) -> None:
         ("events", make_events),
         ("market", make_market),
         ("contributions", make_contributions),
+        ("year", make_year),
     ):
         finished = directory / f"{name}.done"
         if finished.exists():

@@ -20,7 +20,7 @@ from adsbpc.events import read_events
 from adsbpc.model import UNITS_PER_CONVERSION, CampaignSpec, Layout
 from adsbpc.privacy import SeededRandomness
 from adsbpc.workloads import MaxVariance, sliding_windows
-from bench.data import CONTRIBUTION_PUBLISHERS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
+from bench.data import CONTRIBUTION_PUBLISHERS, DAYS, LOOKBACK_DAYS, PUBLISHERS, SLOTS
 from bench.long_year import HOURS, hour_of_a_year, plan_of_hours
 from bench.measured import Measured, peak_mib, seconds_of
 from bench.released import BY_COUNTRY, release_every_slot, released_spec
@@ -132,11 +132,11 @@ def fit_of_a_markov_chain(data: Path) -> Measured:
     return _fit(data, "markov")
 
 
-def rows_by_slot(data: Path) -> Relation:
+def rows_by_slot(data: Path, made: str = "contributions") -> Relation:
     return Relation.of(
         "SELECT user_id, CAST(slot AS INT) AS slot, time_us, conversion_number,"
         " publisher_index AS cell_index, weight"
-        f" FROM read_parquet('{data}/contributions/*/*.parquet', hive_partitioning = true)",
+        f" FROM read_parquet('{data}/{made}/*/*.parquet', hive_partitioning = true)",
     )
 
 
@@ -172,6 +172,14 @@ def personal_budgets_by_slot(data: Path) -> Measured:
     relation = rows_by_slot(data)
     floor = _scan_seconds(engine, [relation])
     return _measured(floor, seconds_of(lambda: release_every_slot(data, engine, relation)))
+
+
+def personal_budgets_by_day_of_a_year(data: Path) -> Measured:
+    """As many contributions in as many slots as a year has days; the floor is the month."""
+    engine = _open("3GiB")
+    floor = seconds_of(lambda: release_every_slot(data, engine, rows_by_slot(data)))
+    year, relation = data / "of-a-year", rows_by_slot(data, "year")
+    return _measured(floor, seconds_of(lambda: release_every_slot(year, engine, relation, DAYS)))
 
 
 def publishers_by_country_by_slot(data: Path) -> Measured:
@@ -287,6 +295,7 @@ CASES: dict[str, Callable[[Path], Measured]] = {
         contributions_by_slot,
         contributions_by_slot_in_1gib,
         personal_budgets_by_slot,
+        personal_budgets_by_day_of_a_year,
         publishers_by_country_by_slot,
         release_of_a_thousand_cells,
         two_hundred_campaigns,

@@ -17,6 +17,7 @@ from adsbpc.model.durations import MICROSECONDS_PER_DAY
 
 USERS = 1_000_000
 SLOTS = 31
+DAYS = 365
 PUBLISHERS = 20
 COUNTRIES = 50
 CONTRIBUTION_PUBLISHERS = 1_000
@@ -79,15 +80,19 @@ def make_events(directory: Path, sizes: Sizes, advertiser: str = "'Ad-1'") -> No
             TO '{directory}/conversions.parquet' (FORMAT parquet)""")
 
 
+def make_year(directory: Path, sizes: Sizes) -> None:
+    make_contributions(directory, sizes, DAYS)
+
+
 def make_market(directory: Path, sizes: Sizes) -> None:
     make_events(directory, sizes, f"'Ad-' || (hash(i * 31 + 3) % {sizes.advertisers})")
     (directory / "advertisers").write_text(str(sizes.advertisers))
 
 
-def make_contributions(directory: Path, sizes: Sizes) -> None:
-    per_slot = sizes.contributions // SLOTS
+def make_contributions(directory: Path, sizes: Sizes, slots: int = SLOTS) -> None:
+    per_slot = sizes.contributions // slots
     with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
-        for slot in range(1, SLOTS + 1):
+        for slot in range(1, slots + 1):
             folder = directory / f"slot={slot}"
             folder.mkdir(parents=True, exist_ok=True)
             connection.execute(f"""COPY (SELECT

@@ -21,7 +21,7 @@ from bench.data import CONTRIBUTION_PUBLISHERS, COUNTRIES, PUBLISHERS, SLOTS
 
 # Everybody may cost as much as some 135 conversions at different publishers.
 _ALLOWANCE = 11.6
-_LOOKS = (1, 2, 4, 8, 16)
+_LOOKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 # Publishers and countries, with "other", that have as many cells as there are publishers above.
@@ -33,7 +33,7 @@ BY_COUNTRY: dict[str, Any] = {
 }
 
 
-def released_spec(data: Path, by_country: bool = False) -> CampaignSpec:
+def released_spec(data: Path, slots: int = SLOTS, by_country: bool = False) -> CampaignSpec:
     """By publisher alone, or by publishers and countries with sums of their own."""
     publishers = PUBLISHERS if by_country else CONTRIBUTION_PUBLISHERS
     return CampaignSpec.model_validate(
@@ -43,7 +43,7 @@ def released_spec(data: Path, by_country: bool = False) -> CampaignSpec:
                 "name": "bench",
                 "advertiser": "Ad-1",
                 "start": "2026-03-01",
-                "slots": SLOTS,
+                "slots": slots,
                 "publishers": [f"P-{k}" for k in range(publishers - 1)],
             },
             "events": {"impressions": "none.parquet", "conversions": "none.parquet"},
@@ -59,22 +59,22 @@ def released_spec(data: Path, by_country: bool = False) -> CampaignSpec:
 
 
 def release_every_slot(
-    data: Path, engine: Engine, relation: Relation, by_country: bool = False
+    data: Path, engine: Engine, relation: Relation, slots: int = SLOTS, by_country: bool = False
 ) -> None:
     """For every slot everybody's need, what the filter keeps, books that are written, and an entry
     in the ledger."""
-    spec = released_spec(data, by_country)
+    spec = released_spec(data, slots, by_country)
     shutil.rmtree(spec.directory, ignore_errors=True)
-    spec.directory.mkdir()
+    spec.directory.mkdir(parents=True)
     ledger = Ledger(spec.ledger.location, spec.directory)
     running, folder = start(spec, ledger), BookFolder(spec, spec.measures[0].name)
     (measure, mechanism), opening = running.measures.runs[0], running.opening
     assert isinstance(mechanism, BudgetByRows)
     edges = [(2**k * UNITS_PER_CONVERSION * ONE) ** 2 for k in range(10)]
-    for slot in range(1, SLOTS + 1):
+    for slot in range(1, slots + 1):
         steps = ledger.steps(*running.key) if slot > 1 else []
         with folder.attempt(steps) as books, engine.scratch():
-            accounts = EngineAccounts(engine, relation, SLOTS, mechanism.counted, books)
+            accounts = EngineAccounts(engine, relation, slots, mechanism.counted, books)
             if slot in _LOOKS:
                 accounts.needs(mechanism.measurement.costs(slot), edges)
             drawn, state = mechanism.release(mechanism.resume(steps), accounts, SecureRandomness())

@@ -48,7 +48,8 @@ class _RefusedError(Exception):
 
 class HdfsServer:
     """`late` while what is created or renamed appears in no list. `moved` has, for programs in
-    Python and in Java, the files whose bytes each has read or written."""
+    Python and in Java, the files whose bytes each has read or written. `seen` hears of everything
+    that was done: by whom, what, and with which path."""
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").disabled = True
@@ -61,6 +62,7 @@ class HdfsServer:
 
     def behave(self) -> None:
         self.late = False
+        self.seen: Callable[[str, str, str], None] = lambda *_: None
         self.moved: dict[str, set[str]] = {"python": set(), "java": set()}
 
     @contextmanager
@@ -86,12 +88,13 @@ class HdfsServer:
             headers = [("Location", f"{request.url}&at=data"), ("Content-Length", "0")]
             start("307 Temporary Redirect", headers)
             return []
+        agent = "java" if "Java" in request.headers["User-Agent"] else "python"
         try:
             with self._lock:
                 if op in _REDIRECTED:
-                    agent = "java" if "Java" in request.headers["User-Agent"] else "python"
                     self.moved[agent].add(path)
                 found = getattr(self, f"_{op.lower()}")(path, given, body)
+            self.seen(agent, op, given.get("destination", path))
         except _RefusedError as error:
             told = {"exception": error.kind, "javaClassName": f"java.io.{error.kind}"}
             if error.kind == "FileAlreadyExistsException":
