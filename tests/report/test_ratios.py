@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from math import hypot, sqrt
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -188,6 +189,29 @@ def test_each_end_of_a_ratio_has_the_noise() -> None:
     assert ends == pytest.approx((2.3390, 3.5041), abs=5e-5)
     for (x, y), ratio in zip(((1250, 500), (950, 300)), ends or (), strict=True):
         assert abs(x - ratio * y) == pytest.approx(REACH * hypot(30, 12 * ratio))
+
+
+@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
+def test_a_change_may_be_nothing_where_its_ratio_may_be_one(
+    mechanism: Literal["adsbpc", "personal-budget"],
+) -> None:
+    """As much of `cut` is missing before as after, within an eighth."""
+    report = MadeUp(mechanism=mechanism).report()
+    excluded = 0
+    for change in report.changes((16, 20), (1, 9)):
+        x, y = change.after, change.before
+        parts = ((0, 1 / 8), (7 / 8, 1), (1 / 8, 0), (1, 7 / 8))
+        differences = [
+            x.estimate + of_x * x.cut - y.estimate - of_y * y.cut for of_x, of_y in parts
+        ]
+        noise = min(differences) - change.low
+        assert noise > 0
+        assert change.high == pytest.approx(max(differences) + noise)
+        if change.ratio_low is not None and change.ratio_high is not None:
+            may_be_one = change.ratio_low <= 1 <= change.ratio_high
+            assert (change.low <= 0 <= change.high) == may_be_one
+            excluded += not may_be_one
+    assert excluded
 
 
 def test_a_ratio_to_something_that_may_be_nothing() -> None:
