@@ -120,7 +120,7 @@ def test_ratios_of_every_range_are_those_of_the_report(reader: Reader, shop: Cam
     report = shop.report()
     page = reader.open(report).page
     names = [measure.name for measure in report.spec.measures]
-    places = [names.index(name) for name in ("revenue", "conversions")]
+    places, told = [names.index(name) for name in ("revenue", "conversions")], 0
     for first_slot, last in _spans(3):
         got = page.evaluate(_QUOTIENTS, [*places, [first_slot - 1, last]])
         by_publisher = {
@@ -133,7 +133,8 @@ def test_ratios_of_every_range_are_those_of_the_report(reader: Reader, shop: Cam
             ratio = by_publisher[name]
             wanted = None if ratio.value is None else (ratio.value, ratio.low, ratio.high)
             assert ends == (wanted and pytest.approx(wanted, rel=1e-6))
-    assert any(ends is not None for ends in got)
+        told += sum(ends is not None for ends in got)
+    assert told
     assert any(cell.cut > 0 for cell in report.between(1, 3))
 
 

@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime
 from math import hypot, sqrt
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from adsbpc.model.spend import Spend
 from adsbpc.report import ratios
 from adsbpc.report.cells import Cell
-from adsbpc.report.ratios import APART, divided, fieller, quotient_ends
+from adsbpc.report.ratios import APART, difference_ends, divided, fieller, quotient_ends
 from tests.report.releases import MadeUp
 
 REACH = NormalDist().inv_cdf(0.975)
@@ -191,27 +190,30 @@ def test_each_end_of_a_ratio_has_the_noise() -> None:
         assert abs(x - ratio * y) == pytest.approx(REACH * hypot(30, 12 * ratio))
 
 
-@pytest.mark.parametrize("mechanism", ["adsbpc", "personal-budget"])
-def test_a_change_may_be_nothing_where_its_ratio_may_be_one(
-    mechanism: Literal["adsbpc", "personal-budget"],
+def test_ends_of_a_difference() -> None:
+    """By hand: differences are 900 - 325 = 575, 1,250 - 500 = 750, 950 - 300 = 650 and
+    1,300 - 475 = 825, and the noise of both is 1.96 times the root of 30^2 + 12^2, 63.33."""
+    ends = difference_ends(cell(900, 30, 400), cell(300, 12, 200), 0.0, REACH)
+    assert ends == pytest.approx((575 - 63.33, 825 + 63.33), abs=0.005)
+    # The same noise in both goes.
+    ends = difference_ends(cell(900, 12, 400), cell(300, 12, 200), 144.0, REACH)
+    assert ends == pytest.approx((575, 825))
+
+
+@given(
+    st.floats(50, 1_000), st.floats(50, 1_000), st.floats(0, 60), st.floats(0, 60),
+    st.floats(-0.8, 0.8),
+)  # fmt: skip
+def test_a_difference_may_be_nothing_where_a_ratio_may_be_one(
+    x: float, y: float, cut_x: float, cut_y: float, correlation: float
 ) -> None:
-    """As much of `cut` is missing before as after, within an eighth."""
-    report = MadeUp(mechanism=mechanism).report()
-    excluded = 0
-    for change in report.changes((16, 20), (1, 9)):
-        x, y = change.after, change.before
-        parts = ((0, 1 / 8), (7 / 8, 1), (1 / 8, 0), (1, 7 / 8))
-        differences = [
-            x.estimate + of_x * x.cut - y.estimate - of_y * y.cut for of_x, of_y in parts
-        ]
-        noise = min(differences) - change.low
-        assert noise > 0
-        assert change.high == pytest.approx(max(differences) + noise)
-        if change.ratio_low is not None and change.ratio_high is not None:
-            may_be_one = change.ratio_low <= 1 <= change.ratio_high
-            assert (change.low <= 0 <= change.high) == may_be_one
-            excluded += not may_be_one
-    assert excluded
+    above, below, covariance = cell(x, 12, cut_x), cell(y, 5, cut_y), correlation * 60
+    low, high = difference_ends(above, below, covariance, REACH)
+    ends = quotient_ends(above, below, covariance, REACH)
+    assert ends is not None
+    # Beside rounding.
+    if min(abs(low), abs(high)) > 1e-6:
+        assert (low < 0 < high) == (ends[0] < 1 < ends[1])
 
 
 def test_a_ratio_to_something_that_may_be_nothing() -> None:

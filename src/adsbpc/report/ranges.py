@@ -21,7 +21,7 @@ from adsbpc.model.layout import view_name
 from adsbpc.model.running_noise import Range
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
-from adsbpc.report.ratios import EXTREMES, quotient_ends
+from adsbpc.report.ratios import difference_ends, quotient_ends
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -110,8 +110,7 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     """Of every view, the finest first; of numbers as they were released.
 
     What was cut is missing from either sum and is never negative. Of both, parts are missing that
-    are as much alike as those of a ratio (`EXTREMES`), so that a difference may be 0 where a ratio
-    may be 1.
+    are as much alike as those of a ratio, so that a difference may be 0 where a ratio may be 1.
     """
     assert report.noise_of is not None
     ends = sorted({after[0] - 1, after[1], before[0] - 1, before[1]})
@@ -130,17 +129,11 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     for x, y in zip(*cells, strict=True):
         at = len(x.keys), places[x.keys]
         shared = noise.of_sum(both, *at) + noise.part_of(*at) ** 2 * both_added
-        squares = x.standard_error**2 + y.standard_error**2
-        noise_of_both = reach * sqrt(max(squares - 2 * shared, 0.0))
-        missing = [of_x * x.cut - of_y * y.cut for of_x, of_y in EXTREMES]
-        difference = x.estimate - y.estimate
         of_ratio = quotient_ends(x, y, shared, reach) if y.estimate > 0 else None
         ratio = None if of_ratio is None else x.estimate / y.estimate
         found.append(
             Change(
-                x, y, difference,
-                difference + min(missing) - noise_of_both,
-                difference + max(missing) + noise_of_both,
+                x, y, x.estimate - y.estimate, *difference_ends(x, y, shared, reach),
                 ratio, *(of_ratio or (None, None)),
             )
         )  # fmt: skip

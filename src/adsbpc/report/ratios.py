@@ -162,3 +162,16 @@ def quotient_ends(
     if len(told) < len(found):
         return None
     return min(low for low, _ in told), max(high for _, high in told)
+
+
+def difference_ends(
+    above: Cell, below: Cell, covariance: float, reach: float
+) -> tuple[float, float]:
+    """Of one figure less another: 0 is between them where 1 is between those of their ratio."""
+    squares = above.standard_error**2 + below.standard_error**2
+    noise = reach * sqrt(max(squares - 2 * covariance, 0.0))
+    differences = [
+        above.estimate + of_above * above.cut - below.estimate - of_below * below.cut
+        for of_above, of_below in EXTREMES
+    ]
+    return min(differences) - noise, max(differences) + noise
