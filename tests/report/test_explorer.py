@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from adsbpc import Campaign
+from adsbpc.model import ALL_PUBLISHERS
 from adsbpc.report import Report, explorer
 from adsbpc.report.numbers import amount, interval
 from adsbpc.report.ranges import Span
@@ -40,6 +41,18 @@ _NUMBERS = """([place, after, before]) => {
         return { cell: [estimate, error, low, high, cut], noisy,
                  change: [changed.difference, changed.low, changed.high],
                  ratio: changed.ratio && ["value", "low", "high"].map((k) => changed.ratio[k]) };
+    }));
+}"""
+
+# One measure by another in a range, publishers first and then everything; null where not told.
+_QUOTIENTS = """([above, below, span]) => {
+    const { explorer } = JSON.parse(document.getElementById("report-data").textContent);
+    const reach = reachOf(explorer);
+    const [over, under] = [above, below].map((place) =>
+        rangesOf(explorer.measures[place], explorer.boundaries, reach));
+    return [1, 0].flatMap((depth) => explorer.measures[above].totals[depth].map((_, index) => {
+        const found = ratioOf(over.cell(depth, index, span), under.cell(depth, index, span), reach);
+        return found.told ? [found.value, found.low, found.high] : null;
     }));
 }"""
 
@@ -101,6 +114,28 @@ def test_every_range_has_the_numbers_of_the_report(
     spans = _spans(3)
     for after, before in [*zip(spans, reversed(spans), strict=True), ((2, 3), (1, 2))]:
         _assert_same(page, report, after, before)
+
+
+def test_ratios_of_every_range_are_those_of_the_report(reader: Reader, shop: Campaign) -> None:
+    report = shop.report()
+    page = reader.open(report).page
+    names = [measure.name for measure in report.spec.measures]
+    places, told = [names.index(name) for name in ("revenue", "conversions")], 0
+    for first_slot, last in _spans(3):
+        got = page.evaluate(_QUOTIENTS, [*places, [first_slot - 1, last]])
+        by_publisher = {
+            each.publisher: each
+            for each in report.ratios_between(first_slot, last)
+            if each.name == "value per conversion" and not each.keys
+        }
+        publishers = [name for (name,) in report.spec.measures[0].layout.names(1)]
+        for name, ends in zip([*publishers, ALL_PUBLISHERS], got, strict=True):
+            ratio = by_publisher[name]
+            wanted = None if ratio.value is None else (ratio.value, ratio.low, ratio.high)
+            assert ends == (wanted and pytest.approx(wanted, rel=1e-6))
+        told += sum(ends is not None for ends in got)
+    assert told
+    assert any(cell.cut > 0 for cell in report.between(1, 3))
 
 
 def test_ranges_of_a_long_campaign(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from adsbpc.model.spend import Spend
 from adsbpc.report import ratios
 from adsbpc.report.cells import Cell
-from adsbpc.report.ratios import divided, fieller, quotient_ends
-from adsbpc.report.reach import Reach
+from adsbpc.report.ratios import APART, difference_ends, divided, fieller, quotient_ends
 from tests.report.releases import MadeUp
 
 REACH = NormalDist().inv_cdf(0.975)
@@ -129,7 +128,7 @@ def test_intervals_cover_what_was_cut() -> None:
         x, y = random.normal(true_x - cut_x, 30), random.normal(true_y - cut_y, 12)
         told_x, told_y = random.normal(cut_x, 20), random.normal(cut_y, 9)
         above, below = cell(x, 30, max(told_x, 0), 20), cell(y, 12, max(told_y, 0), 9)
-        value, low, high = divided(above, below, Reach.of(0.95))
+        value, low, high = divided(above, below, REACH)
         assert value is not None
         assert low is not None
         assert high is not None
@@ -142,13 +141,15 @@ def test_intervals_cover_what_was_cut() -> None:
 @settings(max_examples=15, deadline=None)
 @given(
     st.floats(50, 1_000), st.floats(50, 1_000), st.floats(0, 60), st.floats(0, 60),
-    st.floats(-0.8, 0.8), st.floats(0, 1), st.floats(0, 1),
+    st.floats(-0.8, 0.8), st.floats(0, 1), st.floats(-APART, APART),
 )  # fmt: skip
-def test_ratios_hold_whatever_is_missing(
+def test_ratios_hold_whatever_is_missing_of_both(
     true_x: float, true_y: float, room_x: float, room_y: float, correlation: float,
-    part_x: float, part_y: float,
+    part_x: float, apart: float,
 ) -> None:  # fmt: skip
-    """Of figures that may have anything from nothing to all of their rooms more."""
+    """Of figures that may have anything from nothing to all of their rooms more, one about as large
+    a part of it as the other."""
+    part_y = min(max(part_x + apart, 0.0), 1.0)
     random, draws = np.random.default_rng(31), 2_000
     error_x, error_y = 12.0, 5.0
     covariance = correlation * error_x * error_y
@@ -159,23 +160,61 @@ def test_ratios_hold_whatever_is_missing(
     for own, other in noise:
         x = cell(true_x - part_x * room_x + own, error_x, room_x)
         y = cell(true_y - part_y * room_y + other, error_y, room_y)
-        ends = quotient_ends(x, y, covariance, Reach.of(0.95))
+        ends = quotient_ends(x, y, covariance, REACH)
         missed += ends is not None and not ends[0] <= true_x / true_y <= ends[1]
     assert missed <= (0.05 + 4 * sqrt(0.05 / draws)) * draws
 
 
-def test_ends_of_a_ratio_share_the_noise_as_far_as_there_is_room() -> None:
-    reach = Reach.of(0.95)
-    for x, y in ((cell(900, 30), cell(300, 12)), (cell(900, 30, 400), cell(300, 12, 200))):
-        ends = quotient_ends(x, y, 0.0, reach)
-        plain = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, REACH)
-        least = fieller(x.estimate, y.estimate + y.cut, 900, 144, 0.0, 1.645)
-        assert ends is not None
-        assert plain is not None
-        assert least is not None
-        wanted = plain if not x.cut else least
-        assert ends[0] == pytest.approx(wanted[0], rel=1e-4)
+def test_as_much_is_missing_above_as_below() -> None:
+    """By hand: without noise, 400 more than 900 and 200 more than 300 may be 900 and 300 + 200 / 8,
+    900 + 400 x 7 / 8 and 500, 900 + 400 / 8 and 300, or 1,300 and 300 + 200 x 7 / 8: ratios of
+    2.77, 2.5, 3.17 and 2.74."""
+    ends = quotient_ends(cell(900, 0, 400), cell(300, 0, 200), 0.0, REACH)
+    assert ends == pytest.approx((1250 / 500, 950 / 300))
+    # The other way round ends change places.
+    ends = quotient_ends(cell(300, 0, 200), cell(900, 0, 400), 0.0, REACH)
+    assert ends == pytest.approx((300 / 950, 500 / 1250))
+    # Where nothing may be missing of one of them, anything may be of the other.
+    ends = quotient_ends(cell(900, 0), cell(300, 0, 200), 0.0, REACH)
+    assert ends == pytest.approx((900 / 500, 900 / 300))
+    ends = quotient_ends(cell(900, 0, 400), cell(300, 0), 0.0, REACH)
+    assert ends == pytest.approx((900 / 300, 1300 / 300))
+
+
+def test_each_end_of_a_ratio_has_the_noise() -> None:
+    """Of x, 30, and of y, 12: by hand 1.96 times the root of 30^2 + 12^2 r^2 from 1,250 - 500 r,
+    and from 950 - 300 r."""
+    ends = quotient_ends(cell(900, 30, 400), cell(300, 12, 200), 0.0, REACH)
+    assert ends == pytest.approx((2.3390, 3.5041), abs=5e-5)
+    for (x, y), ratio in zip(((1250, 500), (950, 300)), ends or (), strict=True):
+        assert abs(x - ratio * y) == pytest.approx(REACH * hypot(30, 12 * ratio))
+
+
+def test_ends_of_a_difference() -> None:
+    """By hand: differences are 900 - 325 = 575, 1,250 - 500 = 750, 950 - 300 = 650 and
+    1,300 - 475 = 825, and the noise of both is 1.96 times the root of 30^2 + 12^2, 63.33."""
+    ends = difference_ends(cell(900, 30, 400), cell(300, 12, 200), 0.0, REACH)
+    assert ends == pytest.approx((575 - 63.33, 825 + 63.33), abs=0.005)
+    # The same noise in both goes.
+    ends = difference_ends(cell(900, 12, 400), cell(300, 12, 200), 144.0, REACH)
+    assert ends == pytest.approx((575, 825))
+
+
+@given(
+    st.floats(50, 1_000), st.floats(50, 1_000), st.floats(0, 60), st.floats(0, 60),
+    st.floats(-0.8, 0.8),
+)  # fmt: skip
+def test_a_difference_may_be_nothing_where_a_ratio_may_be_one(
+    x: float, y: float, cut_x: float, cut_y: float, correlation: float
+) -> None:
+    above, below, covariance = cell(x, 12, cut_x), cell(y, 5, cut_y), correlation * 60
+    low, high = difference_ends(above, below, covariance, REACH)
+    ends = quotient_ends(above, below, covariance, REACH)
+    assert ends is not None
+    # Beside rounding.
+    if min(abs(low), abs(high)) > 1e-6:
+        assert (low < 0 < high) == (ends[0] < 1 < ends[1])
 
 
 def test_a_ratio_to_something_that_may_be_nothing() -> None:
-    assert divided(cell(50, 5), cell(10, 6), Reach.of(0.95)) == (None, None, None)
+    assert divided(cell(50, 5), cell(10, 6), REACH) == (None, None, None)

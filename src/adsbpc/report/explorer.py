@@ -16,7 +16,7 @@ from adsbpc.model.running_noise import Cut
 from adsbpc.report import wording
 from adsbpc.report.numbers import decimals_of
 from adsbpc.report.ranges import totals_without_cut
-from adsbpc.report.ratios import COSTS, OF_METRICS, RETURN
+from adsbpc.report.ratios import COSTS, EXTREMES, OF_METRICS, RETURN
 from adsbpc.report.reach import STEP
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def explorer_of(report: Report) -> dict[str, Any]:
     return {
         "reach": report.lens.shared_reach.by_room,
         "reach_step": STEP,
+        "extremes": EXTREMES,
         "word": timeline.word,
         "periods": _USUAL_PERIODS[timeline.word],
         "boundaries": places,

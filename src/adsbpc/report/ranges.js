@@ -118,14 +118,14 @@ const rangesOf = (measure, boundaries, reach) => {
     const [x, y] = [released(depth, index, after), released(depth, index, before)];
     const both =
       ofSum(together(after, before), depth, index) + partOf(depth, index) ** 2 * addedTogether(after, before);
-    const spread = Math.sqrt(Math.max(x.error ** 2 + y.error ** 2 - 2 * both, 0));
+    const noise = reach.plain * Math.sqrt(Math.max(x.error ** 2 + y.error ** 2 - 2 * both, 0));
+    const missing = reach.extremes.map(([ofX, ofY]) => ofX * x.cut - ofY * y.cut);
     const difference = x.estimate - y.estimate;
-    const noise = reach.withRoom(x.room + y.room, spread) * spread;
     const ends = y.estimate > 0 ? quotientEnds(x, y, both, reach) : null;
     return {
       difference,
-      low: difference - y.cut - noise,
-      high: difference + x.cut + noise,
+      low: difference + Math.min(...missing) - noise,
+      high: difference + Math.max(...missing) + noise,
       ratio: ends && { value: x.estimate / y.estimate, low: ends[0], high: ends[1] },
     };
   };
@@ -133,9 +133,11 @@ const rangesOf = (measure, boundaries, reach) => {
   return { cell, change };
 };
 
-// How many standard errors ends leave, if so much may be missing between them: report/reach.py.
-const reachOf = ({ reach: byRoom, reach_step: step }) => ({
+// How many standard errors ends leave, if so much may be missing between them: report/reach.py. And
+// which parts may be missing of two figures at once.
+const reachOf = ({ reach: byRoom, reach_step: step, extremes }) => ({
   plain: byRoom[0],
+  extremes,
   withRoom: (room, error) => {
     if (room <= 0) {
       return byRoom[0];
@@ -150,27 +152,22 @@ const reachOf = ({ reach: byRoom, reach_step: step }) => ({
 });
 
 // Of one figure by another, what is missing of either included, null if it cannot be told: as
-// report/ratios.py has it.
-const quotientEnds = (over, under, covariance, reach) => {
-  const [varX, varY] = [over.error ** 2, under.error ** 2];
-  const between = (errors) => {
-    const smallest = fieller(over.estimate, under.estimate + under.cut, varX, varY, covariance, errors);
-    const largest = fieller(over.estimate + over.cut, under.estimate, varX, varY, covariance, errors);
-    return smallest && largest && [smallest[0], largest[1]];
-  };
-  const plain = between(reach.plain);
-  if (!plain) {
-    return null;
-  }
-  const [first, last] = plain.map((end) => Math.max(end, 0));
-  const turnsAt = (under.room * varX + over.room * covariance) / (under.room * covariance + over.room * varY || 1);
-  const shared = [first, Math.min(Math.max(turnsAt, first), last), last].map((ratio) =>
-    reach.withRoom(
-      over.room + ratio * under.room,
-      Math.sqrt(Math.max(varX + ratio ** 2 * varY - 2 * ratio * covariance, 0)),
+// report/ratios.py has it. `extremes` are the parts missing above and below the line.
+const quotientEnds = (over, under, covariance, { plain, extremes }) => {
+  const found = extremes.map(([above, below]) =>
+    fieller(
+      over.estimate + above * over.cut,
+      under.estimate + below * under.cut,
+      over.error ** 2,
+      under.error ** 2,
+      covariance,
+      plain,
     ),
   );
-  return between(Math.max(...shared));
+  if (found.includes(null)) {
+    return null;
+  }
+  return [Math.min(...found.map(([low]) => low)), Math.max(...found.map(([, high]) => high))];
 };
 
 // The interval of x / y, null if y cannot be told from 0 (Fieller 1954).

@@ -21,7 +21,7 @@ from adsbpc.model.layout import view_name
 from adsbpc.model.running_noise import Range
 from adsbpc.report.cells import Cell, Lens
 from adsbpc.report.formats import plain
-from adsbpc.report.ratios import quotient_ends
+from adsbpc.report.ratios import difference_ends, quotient_ends
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -109,9 +109,8 @@ class Change:
 def changes_between(report: Report, measure: Measure, after: Span, before: Span) -> list[Change]:
     """Of every view, the finest first; of numbers as they were released.
 
-    What was cut is missing from either sum and is never negative. So the low end takes for granted
-    that all of it was of `before`, and the high end that all of it was of `after`: the room between
-    the ends is that of both.
+    What was cut is missing from either sum and is never negative. Of both, parts are missing that
+    are as much alike as those of a ratio, so that a difference may be 0 where a ratio may be 1.
     """
     assert report.noise_of is not None
     ends = sorted({after[0] - 1, after[1], before[0] - 1, before[1]})
@@ -126,20 +125,15 @@ def changes_between(report: Report, measure: Measure, after: Span, before: Span)
     }
     lens = Lens(report.timeline, report.level, None)
     cells = [cells_between(report, measure, *span, lens) for span in (after, before)]
-    reach, found = report.lens.shared_reach, []
+    reach, found = report.lens.reach, []
     for x, y in zip(*cells, strict=True):
         at = len(x.keys), places[x.keys]
         shared = noise.of_sum(both, *at) + noise.part_of(*at) ** 2 * both_added
-        var_x, var_y = x.standard_error**2, y.standard_error**2
-        spread = sqrt(max(var_x + var_y - 2 * shared, 0.0))
-        noise_of_both = reach.with_room(x.room + y.room, spread) * spread
         of_ratio = quotient_ends(x, y, shared, reach) if y.estimate > 0 else None
         ratio = None if of_ratio is None else x.estimate / y.estimate
         found.append(
             Change(
-                x, y, x.estimate - y.estimate,
-                x.estimate - y.estimate - y.cut - noise_of_both,
-                x.estimate - y.estimate + x.cut + noise_of_both,
+                x, y, x.estimate - y.estimate, *difference_ends(x, y, shared, reach),
                 ratio, *(of_ratio or (None, None)),
             )
         )  # fmt: skip

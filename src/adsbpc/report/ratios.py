@@ -4,13 +4,12 @@ Of two noisy figures x and y with known variances: all r for which x - r y canno
 an interval (Fieller 1954), if y itself can be told from 0. Otherwise every r may be, and nothing is
 said. Measures have noise of their own, so that no two figures go up and down together.
 
-What personal budgets cut is missing from figures, never added. So a ratio is smallest if all that
-was cut is missing below the line, and largest if it is missing above: each end is that of such a
-pair, with the noise of what was cut. Between the two there is a room, as there is of a single
-figure, so that the ends share the noise (`Reach`): x - r y misses what is missing of x and r times
-what is missing of y. They share as much as where there is least of it, among the r between the ends
-that share nothing: a ratio between those is then missed as seldom as the level says, and another
-one would have been missed anyway.
+What was cut is missing from figures, never added, and whoever is cut in one of them is cut in the
+other. So the part that is missing of what may be missing of one figure is taken to be at most
+`APART` from that of the other, and the ends are those of the pairs of parts with which a ratio is
+smallest and largest. They do not share the noise as those of a figure do (`Reach`): the room
+between them rests on that assumption. Beside something public there is none, and the ends of a
+figure are those of its ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING
 from adsbpc.model import ALL_PUBLISHERS, Measure
 from adsbpc.model.measure_spec import COUNTED_ONCE, PUBLISHER
 from adsbpc.report.cells import Cell
-from adsbpc.report.reach import Reach
 
 if TYPE_CHECKING:
     from adsbpc.report.report import Report
@@ -39,6 +37,10 @@ OF_METRICS = {
     "frequency": ("impressions", "reach"),
 }
 METRICS = ("conversions", "value", "clicks", "impressions", "reach")
+# So far apart, at most, are the parts that are missing of what may be missing of two figures.
+APART = 0.125
+# Such parts above and below the line with which a ratio is smallest, and with which it is largest.
+EXTREMES = ((0.0, APART), (1 - APART, 1.0), (APART, 0.0), (1.0, 1 - APART))
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _of(report: Report, cells: Mapping[str, Cell], paid: float) -> Iterator[tupl
             yield RETURN, (value.estimate / paid, value.low / paid, value.high / paid)
     for name, (above, below) in OF_METRICS.items():
         if above in cells and below in cells:
-            yield name, divided(cells[above], cells[below], report.lens.shared_reach)
+            yield name, divided(cells[above], cells[below], report.lens.reach)
 
 
 def _cost(paid: float, cell: Cell) -> _Ends:
@@ -133,7 +135,7 @@ def _cost(paid: float, cell: Cell) -> _Ends:
     return paid / cell.estimate, paid / cell.high, paid / cell.low
 
 
-def divided(above: Cell, below: Cell, reach: Reach) -> _Ends:
+def divided(above: Cell, below: Cell, reach: float) -> _Ends:
     """One figure by another, each with what was cut of it."""
     ends = quotient_ends(above, below, 0.0, reach)
     if ends is None or below.low <= 0:
@@ -142,42 +144,34 @@ def divided(above: Cell, below: Cell, reach: Reach) -> _Ends:
 
 
 def quotient_ends(
-    above: Cell, below: Cell, covariance: float, reach: Reach
+    above: Cell, below: Cell, covariance: float, reach: float
 ) -> tuple[float, float] | None:
     """Of one figure by another whose noise has this covariance, None if it cannot be told."""
-
-    def between(errors: float) -> tuple[float, float] | None:
-        x, y = above.estimate, below.estimate
-        own, other = above.standard_error, below.standard_error
-        smallest = fieller(
-            x, y + below.cut, own**2, hypot(other, below.cut_error) ** 2, covariance, errors
+    found = [
+        fieller(
+            above.estimate + of_above * above.cut,
+            below.estimate + of_below * below.cut,
+            hypot(above.standard_error, of_above * above.cut_error) ** 2,
+            hypot(below.standard_error, of_below * below.cut_error) ** 2,
+            covariance,
+            reach,
         )
-        largest = fieller(
-            x + above.cut, y, hypot(own, above.cut_error) ** 2, other**2, covariance, errors
-        )
-        return None if smallest is None or largest is None else (smallest[0], largest[1])
-
-    plain = between(reach.plain)
-    if plain is None:
+        for of_above, of_below in EXTREMES
+    ]
+    told = [ends for ends in found if ends is not None]
+    if len(told) < len(found):
         return None
-    return between(_shared(above, below, covariance, plain, reach))
+    return min(low for low, _ in told), max(high for _, high in told)
 
 
-def _shared(
-    above: Cell, below: Cell, covariance: float, ends: tuple[float, float], reach: Reach
-) -> float:
-    """What the two ends leave: as at the ratio between them that has the least room."""
-    first, last = (max(end, 0.0) for end in ends)
-    var_x = above.standard_error**2 + above.cut_error**2
-    var_y = below.standard_error**2 + below.cut_error**2
-    # Room in standard errors rises and falls once between 0 and more, or falls and rises.
-    turns_at = (below.room * var_x + above.room * covariance) / (
-        (below.room * covariance + above.room * var_y) or 1.0
-    )
-    return max(
-        reach.with_room(
-            above.room + ratio * below.room,
-            sqrt(max(var_x + ratio**2 * var_y - 2 * ratio * covariance, 0.0)),
-        )
-        for ratio in (first, min(max(turns_at, first), last), last)
-    )
+def difference_ends(
+    above: Cell, below: Cell, covariance: float, reach: float
+) -> tuple[float, float]:
+    """Of one figure less another: 0 is between them where 1 is between those of their ratio."""
+    squares = above.standard_error**2 + below.standard_error**2
+    noise = reach * sqrt(max(squares - 2 * covariance, 0.0))
+    differences = [
+        above.estimate + of_above * above.cut - below.estimate - of_below * below.cut
+        for of_above, of_below in EXTREMES
+    ]
+    return min(differences) - noise, max(differences) + noise
