@@ -17,7 +17,10 @@ import pytest
 
 from adsbpc.campaign import Campaign
 from adsbpc.campaign.together import Asked, releasing_together
+from adsbpc.contributions import EngineContributions
+from adsbpc.engines import Relation
 from adsbpc.engines.duckdb_engine import DuckDBEngine
+from adsbpc.model import Layout
 from tests.campaign.audience import audience, write_audience
 from tests.campaign.files import PERSONAL, edit, write_campaign
 
@@ -158,6 +161,24 @@ def test_event_ids_cost_one_more_look_at_each_source(profile: Profile, tmp_path:
     Campaign.load(file).release(2)
     assert profile.scans["impressions.parquet"] <= 2
     assert profile.scans["conversions.parquet"] == 1
+
+
+def test_contributions_in_files_are_read_once_a_slot(profile: Profile, tmp_path: Path) -> None:
+    """Whatever is asked about it, in whatever order."""
+    names = ("user_id", "slot", "time_us", "conversion_number", "cell_index", "weight")
+    file = tmp_path / "contributed.parquet"
+    columns = ([7, 7, 8], [1, 2, 2], [5, 6, 7], [1, 1, 1], [0, 1, 0], [10, 20, 30])
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), file)
+    engine = DuckDBEngine()
+    rows = Relation.of(f"SELECT * FROM '{file}'")
+    contributions = EngineContributions(engine, rows, 2, Layout.of_publishers(("P-1", "other")))
+    for slot, total in ((1, [4, 0]), (2, [4, 4])):
+        profile.clear()
+        assert contributions.totals(slot, 4).tolist() == total
+        assert contributions.histogram(slot, [25]).sum() == slot
+        assert contributions.users_above(slot, 9) == slot
+        assert profile.scans["contributed.parquet"] == 1
+    engine.close()
 
 
 def test_a_slot_reads_its_own_rows(profile: Profile, tmp_path: Path) -> None:

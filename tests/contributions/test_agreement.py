@@ -49,8 +49,11 @@ def arrays(rows: list[Row]) -> ArrayContributions:
     return arrays_of(rows, SLOTS, LAYOUT)
 
 
-def on_engine(engine: Engine, rows: list[Row]) -> EngineContributions:
-    return EngineContributions(engine, made(engine, rows), SLOTS, LAYOUT)
+def on_engine(engine: Engine, rows: list[Row], *, in_table: bool = True) -> EngineContributions:
+    relation = made(engine, rows)
+    if not in_table:
+        relation = Relation.of(f"SELECT * FROM {relation}")
+    return EngineContributions(engine, relation, SLOTS, LAYOUT)
 
 
 def made(engine: Engine, rows: list[Row]) -> Relation:
@@ -94,7 +97,8 @@ def test_arrays_agree_with_the_reference(rows: list[Row], bound: int, edges: lis
 def test_duckdb_agrees_with_the_reference(
     duckdb_engine: Engine, rows: list[Row], bound: int, edges: list[int]
 ) -> None:
-    check_all(on_engine(duckdb_engine, rows), rows, bound, edges)
+    for in_table in (True, False):
+        check_all(on_engine(duckdb_engine, rows, in_table=in_table), rows, bound, edges)
 
 
 @pytest.mark.every_change
@@ -150,9 +154,10 @@ def test_two_campaigns_on_one_engine_keep_their_caps(engine: Engine) -> None:
     assert one.users_above(1, 10) == 1
 
 
-def test_rows_without_weight_are_nobodys(engine: Engine) -> None:
+@pytest.mark.parametrize("in_table", [True, False])
+def test_rows_without_weight_are_nobodys(in_table: bool, engine: Engine) -> None:
     rows = [Row("a", 1, 0, -100), Row("a", 1, 0, 110), Row("b", 1, 1, 0)]
-    found = on_engine(engine, rows)
+    found = on_engine(engine, rows, in_table=in_table)
     assert found.totals(1, 5).tolist() == [5, 0, 0]
     assert found.histogram(1, [5]).tolist() == [0, 1]
 

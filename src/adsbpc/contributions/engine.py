@@ -1,8 +1,8 @@
 """Contributions held by an engine: SQL over one slot at a time, aggregates to Python.
 
-Rows: user_id, slot, time_us, conversion_number, cell_index, weight. They stand in a table or
-view of the engine; a Parquet dataset with a folder per slot keeps memory low, because each
-question reads one slot.
+Rows: user_id, slot, time_us, conversion_number, cell_index, weight. They stand in a table of the
+engine, or are read from elsewhere; a Parquet dataset with a folder per slot keeps memory low,
+because one slot is read at a time.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class EngineContributions:
     what each one means.
 
     Per-user sums of the slot last asked about are kept in a temporary table, because a mechanism
-    asks several questions about a slot and then moves on.
+    asks several questions about a slot and then moves on; and so are its rows, if they stand in no
+    table: of those engines know how many there are, and choose how to join them by that.
     """
 
     def __init__(self, engine: Engine, relation: Relation, slots: int, layout: Layout) -> None:
@@ -140,27 +141,36 @@ class EngineContributions:
         self.layout = layout
         self._engine = engine
         self._relation = relation
-        self._user_totals: Relation | None = None
+        # Of the current slot.
+        self._kept: dict[str, Relation] = {}
         self._current_slot: int | None = None
 
+    def _keep(self, slot: int, what: str, sql: str) -> Relation:
+        if slot != self._current_slot:
+            before, self._kept, self._current_slot = self._kept, {}, slot
+            for relation in before.values():
+                self._engine.drop(relation)
+        if what not in self._kept:
+            self._kept[what] = self._engine.table(what, sql)
+        return self._kept[what]
+
     def _rows_of(self, slot: int) -> str:
+        check_slot(slot, self.slots)
         # Rows without weight are nobody's; the caps count on weights above zero.
-        rows = f"SELECT * FROM {self._relation} WHERE slot = {int(slot)} AND weight > 0"
-        return f"({rows}) AS slot_rows"
+        rows = f"""
+SELECT user_id, time_us, conversion_number, cell_index, weight
+FROM {self._relation} AS all_rows WHERE slot = {int(slot)} AND weight > 0"""
+        if self._relation.is_table:
+            return f"({rows}) AS slot_rows"
+        return f"{self._keep(slot, 'slot_rows', rows)} AS slot_rows"
 
     def _totals_of_users(self, slot: int) -> Relation:
-        check_slot(slot, self.slots)
-        if self._user_totals is None or slot != self._current_slot:
-            if self._user_totals is not None:
-                self._engine.drop(self._user_totals)
-            self._user_totals = None
-            self._user_totals = self._engine.table(
-                "user_totals",
-                "SELECT user_id, CAST(sum(weight) AS BIGINT) AS total"
-                f" FROM {self._rows_of(slot)} GROUP BY user_id",
-            )
-            self._current_slot = slot
-        return self._user_totals
+        return self._keep(
+            slot,
+            "user_totals",
+            "SELECT user_id, CAST(sum(weight) AS BIGINT) AS total"
+            f" FROM {self._rows_of(slot)} GROUP BY user_id",
+        )
 
     def _per_cell(self, found: list[tuple[Any, ...]]) -> Integers:
         totals = np.zeros(len(self.layout), dtype=np.int64)
@@ -199,7 +209,6 @@ class EngineContributions:
         return int(count)
 
     def totals(self, slot: int, bound: int | None = None) -> Integers:
-        check_slot(slot, self.slots)
         plain = self._engine.rows(
             "totals",
             "SELECT cell_index, CAST(sum(weight) AS BIGINT)"

@@ -1,4 +1,4 @@
-"""SQL over impressions that were read and checked: which publishers there are, what conversions may
+"""SQL over good impressions: which publishers there are, what conversions may
 have as touches, and what is counted whether or not anybody converts."""
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ _LARGEST_ORDER = 2**63 - 1
 def in_reach(spec: CampaignSpec, first: int, last: int) -> str:
     """Impressions that a conversion from one moment to another may have as touches."""
     section = spec.attribution
-    return (
-        f"time_us < {last} AND time_us >= CASE WHEN kind = 'click'"
-        f" THEN {first - section.click_lookback} ELSE {first - section.view_lookback} END"
-    )
+    clicks, views = first - section.click_lookback, first - section.view_lookback
+    earliest = f"CASE WHEN kind = 'click' THEN {clicks} ELSE {views} END"
+    return f"time_us < {last} AND time_us >= {clicks if clicks == views else earliest}"
 
 
-def publishers_sql(spec: CampaignSpec, impressions: Relation, reading: SourceReading) -> str:
+def publishers_sql(spec: CampaignSpec, good: Relation, reading: SourceReading) -> str:
     further = reading.further_columns
     by_place = "".join(f", seen.{name}" for name in reading.dimensions)
     return f"""
 WITH seen AS (
-  SELECT DISTINCT publisher_id{further} FROM {impressions} WHERE reason IS NULL
+  SELECT DISTINCT publisher_id{further} FROM {good} AS impressions
 ),
 listed AS (SELECT * FROM {public_list(spec)})
 SELECT
@@ -58,7 +57,7 @@ def touch_order(window: Window, publisher_count: int) -> str:
 
 
 def touches_sql(
-    read: Relation, publishers: Relation, reading: SourceReading, order: str, by_arrival: bool
+    good: Relation, publishers: Relation, reading: SourceReading, order: str, by_arrival: bool
 ) -> str:
     arrived = ",\n  checked.arrived_us" if by_arrival else ""
     return f"""
@@ -68,14 +67,13 @@ SELECT
   checked.kind = 'click' AS is_click,
   publishers.publisher_number,
   {order} AS touch_order{arrived}
-FROM {read} AS checked
-JOIN {publishers} AS publishers ON {_same_publisher(reading)}
-WHERE checked.reason IS NULL"""
+FROM {good} AS checked
+JOIN {publishers} AS publishers ON {_same_publisher(reading)}"""
 
 
 def exposures_sql(
     spec: CampaignSpec,
-    read: Relation,
+    good: Relation,
     publishers: Relation,
     reading: SourceReading,
     window: Window,
@@ -96,9 +94,9 @@ SELECT
   checked.time_us,
   checked.kind = 'click' AS is_click,
   publishers.publisher_index{places}
-FROM {read} AS checked
+FROM {good} AS checked
 JOIN {publishers} AS publishers ON {_same_publisher(reading)}
-WHERE checked.reason IS NULL AND checked.time_us >= {first} AND checked.time_us < {last}{in_time}"""
+WHERE checked.time_us >= {first} AND checked.time_us < {last}{in_time}"""
 
 
 def _same_publisher(reading: SourceReading) -> str:

@@ -21,7 +21,7 @@ _ORDER = "time_us, coalesce(event_id, ''), coalesce(kind, ''), coalesce(value, -
 def conversions_sql(
     spec: CampaignSpec,
     slots: range,
-    read: Relation,
+    good: Relation,
     impressions: Relation,
     further: str,
     *,
@@ -30,7 +30,7 @@ def conversions_sql(
     """The good conversions of some slots, numbered within user and slot, the first ones of many.
     Those without a touch wait for one, if the campaign says so and it `waits`."""
     is_waiting = waits and bool(spec.events.wait)
-    placed = _waiting(spec, read, impressions, further) if is_waiting else _arriving(spec, read)
+    placed = _waiting(spec, good, impressions, further) if is_waiting else _arriving(spec, good)
     settled = ""
     if spec.events.settle is not None:
         ends_at = slot_end("slot", spec.grid)
@@ -57,15 +57,15 @@ WHERE conversion_number
   <= (SELECT max(most) FROM (VALUES ({spec.attribution.max_conversions})) AS limits(most))"""
 
 
-def _arriving(spec: CampaignSpec, read: Relation) -> str:
+def _arriving(spec: CampaignSpec, good: Relation) -> str:
     """The step `placed`: good conversions with the slot in which they arrive."""
     return f"""placed AS (
   SELECT checked.*, {slot_number("arrived_us", spec.grid)} AS slot
-  FROM {read} AS checked WHERE reason IS NULL
+  FROM {good} AS checked
 )"""
 
 
-def _waiting(spec: CampaignSpec, read: Relation, impressions: Relation, further: str) -> str:
+def _waiting(spec: CampaignSpec, good: Relation, impressions: Relation, further: str) -> str:
     """Named steps that end in `placed`, where conversions wait for a touch."""
     grid, section = spec.grid, spec.attribution
     columns = f"kind, value, event_id{further}"
@@ -75,13 +75,13 @@ def _waiting(spec: CampaignSpec, read: Relation, impressions: Relation, further:
     return f"""timeline AS (
   SELECT user_id, time_us, arrived_us, 1 AS converts, CAST(NULL AS BIGINT) AS clicks,
     CAST(NULL AS BIGINT) AS views, {columns}
-  FROM {read} AS checked
-  WHERE reason IS NULL AND arrived_us >= {grid.starts_at} AND arrived_us < {grid.ends_at}
+  FROM {good} AS checked
+  WHERE arrived_us >= {grid.starts_at} AND arrived_us < {grid.ends_at}
   UNION ALL
   SELECT user_id, time_us, arrived_us, 0, CASE WHEN kind = 'click' THEN arrived_us END,
     CASE WHEN kind = 'view' THEN arrived_us END, CAST(NULL AS STRING) AS kind,
     CAST(NULL AS DOUBLE) AS value, CAST(NULL AS STRING) AS event_id{absent}
-  FROM {impressions} AS touched WHERE reason IS NULL
+  FROM {impressions} AS touched
 ),
 touched AS (
   SELECT timeline.*,

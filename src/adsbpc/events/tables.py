@@ -209,12 +209,11 @@ def read_events(
         engine, conversions, parsed, _CONVERSION_COLUMNS + further, "",
         f"arrived_us, time_us, coalesce(kind, ''), coalesce(value, -1){further}",
     )  # fmt: skip
+    wanted = f"arrived_us >= {reach.reads_from} AND arrived_us < {ends_at}"
     read_conversions = _rows(
-        engine,
-        "conversions_read",
-        _good_or_bad(checked, f"arrived_us >= {reach.reads_from} AND arrived_us < {ends_at}"),
-        kept=slot is not None,
+        engine, "conversions_read", _good_or_bad(checked, wanted), kept=slot is not None
     )
+    good_conversions = _good(read_conversions, checked, wanted)
 
     parsed = Relation.of(impressions_checked(impressions, spec, window("impressions", impressions)))
     checked = _without_repeats(
@@ -229,8 +228,8 @@ def read_events(
     reachable = Relation.of(_good_or_bad(checked, wanted))
     if slot is not None:
         kept = (
-            f"user_id IN (SELECT user_id FROM {read_conversions}"
-            f" WHERE reason IS NULL AND arrived_us >= {starts_at})"
+            f"user_id IN (SELECT user_id FROM {good_conversions} AS good"
+            f" WHERE arrived_us >= {starts_at})"
         )
         if spec.counts_impressions:
             # What the slot itself has counts, whoever sees it.
@@ -240,27 +239,29 @@ def read_events(
         engine, "impressions_read", _good_or_bad(checked, wanted), kept=slot is not None
     )
 
-    publishers = engine.table("publishers", publishers_sql(spec, read_impressions, impressions))
+    good_impressions = _good(read_impressions, checked, wanted)
+
+    publishers = engine.table("publishers", publishers_sql(spec, good_impressions, impressions))
     ((publisher_count,),) = engine.rows("count publishers", f"SELECT count(*) FROM {publishers}")
     order = touch_order((reach.first_moment, ends_at), publisher_count)
     placed = engine.table(
         "conversions",
-        conversions_sql(spec, slots, read_conversions, read_impressions, further),
+        conversions_sql(spec, slots, good_conversions, good_impressions, further),
         row_key="conversion_key",
     )
 
     def arriving(some: range) -> Relation:
         return Relation.of(
-            conversions_sql(spec, some, read_conversions, read_impressions, further, waits=False)
+            conversions_sql(spec, some, good_conversions, good_impressions, further, waits=False)
         )
 
     return EventTables(
         engine,
         placed,
-        Relation.of(touches_sql(read_impressions, publishers, impressions, order, by_arrival)),
+        Relation.of(touches_sql(good_impressions, publishers, impressions, order, by_arrival)),
         Relation.of(
             exposures_sql(
-                spec, read_impressions, publishers, impressions, (reach.begins_at, ends_at)
+                spec, good_impressions, publishers, impressions, (reach.begins_at, ends_at)
             )
         ),
         publishers,
@@ -301,6 +302,14 @@ def _rows(engine: Engine, what: str, sql: str, kept: bool) -> Relation:
 def _good_or_bad(checked: Relation, wanted: str) -> str:
     """Good rows that are wanted, and all bad ones."""
     return f"SELECT * FROM {checked} WHERE reason IS NOT NULL OR ({wanted})"
+
+
+def _good(read: Relation, checked: Relation, wanted: str) -> Relation:
+    """The good ones of those that were read: of rows that stay where they are, without looking for
+    bad ones first, which would judge every row twice."""
+    if read.is_table:
+        return Relation.of(f"SELECT * FROM {read} WHERE reason IS NULL")
+    return Relation.of(f"SELECT * FROM {checked} WHERE reason IS NULL AND ({wanted})")
 
 
 def _quarantine(impressions: Relation, conversions: Relation) -> str:
