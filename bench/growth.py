@@ -15,16 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from adsbpc.engines import open_engine
-from adsbpc.lab.figures import lines_figure, write_figure
 from bench.cases import rows_by_slot, scan
 from bench.data import Sizes, make_contributions
 from bench.measured import Measured, peak_mib, processor_seconds_of
+from bench.pages import draw, put_into_page
 from bench.released import release_every_slot
 
 _SIZES = (5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000)
 _A_PERSON = 50
-_PAGE = Path(__file__).parent.parent / "docs" / "data-path.md"
-_PICTURE = _PAGE.parent / "data-path" / "growth"
+_PICTURE = "data-path/growth"
 _TITLE = "31 slots of personal budgets"
 
 
@@ -62,22 +61,6 @@ def _table(found: dict[int, Measured]) -> str:
     return "\n".join(lines)
 
 
-def _draw(found: dict[int, Measured]) -> None:
-    rows = [
-        {"setting": size / 1e6, "mechanism": _TITLE, "value": each.seconds}
-        for size, each in found.items()
-    ]
-    figure = lines_figure(_TITLE, rows, "million conversions", "seconds of all cores", [_TITLE])
-    _PICTURE.parent.mkdir(exist_ok=True)
-    write_figure(figure, _PICTURE)
-
-
-def _put_into_page(table: str) -> None:
-    start, end = "<!-- growth: begin -->", "<!-- growth: end -->"
-    before, rest = _PAGE.read_text().split(start)
-    _PAGE.write_text(f"{before}{start}\n{table}\n{end}{rest.split(end)[1]}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="numbers of conversions")
@@ -93,8 +76,12 @@ def main() -> None:
         print(json.dumps(vars(found[size])), file=sys.stderr)
     print(_table(found))
     if not options.sizes:
-        _draw(found)
-        _put_into_page(f"{_table(found)}\n\n![{_TITLE}](data-path/growth.svg)")
+        rows = [
+            {"setting": size / 1e6, "mechanism": _TITLE, "value": each.seconds}
+            for size, each in found.items()
+        ]
+        draw(_TITLE, rows, "seconds of all cores", _PICTURE)
+        put_into_page("data-path.md", "growth", _table(found), _TITLE, _PICTURE)
 
 
 if __name__ == "__main__":

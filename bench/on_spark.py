@@ -2,7 +2,7 @@
 
 It has one worker, then two, of one core each; the floor is DuckDB with as many threads. Prints one
 JSON object, as `make bench` does; whatever was started is stopped. Several scales show how times
-grow: 2.5, 5 and 12.5 are 5, 10 and 25 million conversions.
+grow: 2.5, 5 and 12.5 are 5, 10 and 25 million conversions. `bench.spark_growth` draws them.
 
 The first day plans the campaign, and is not measured.
 """

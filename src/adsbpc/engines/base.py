@@ -65,7 +65,8 @@ class Schema:
 @dataclass(frozen=True)
 class Relation:
     """A handle on rows: what a text says after FROM. Rows that stand in an engine's session have a
-    name that nothing else has; those of a query are computed wherever it is used."""
+    name that nothing else has, and in a table they are computed once; those of a query are computed
+    wherever it is used."""
 
     text: str
     is_table: bool = False

@@ -81,8 +81,8 @@ class SparkEngine(Engine):
         except spark_errors() as error:
             raise EngineError(self.name, what, cause_of(error), sql) from error
 
-    def _name(self, what: str, frame: DataFrame) -> Relation:
-        relation = self._new(what)
+    def _name(self, what: str, frame: DataFrame, *, is_table: bool = False) -> Relation:
+        relation = self._new(what, is_table=is_table)
         frame.createOrReplaceTempView(relation.text)
         return relation
 
@@ -98,7 +98,7 @@ class SparkEngine(Engine):
             frame = frame.localCheckpoint(eager=row_key is not None)
         except spark_errors() as error:
             raise EngineError(self.name, what, cause_of(error), sql) from error
-        relation = self._name(what, frame)
+        relation = self._name(what, frame, is_table=True)
         self._kept[relation] = frame
         return relation
 
