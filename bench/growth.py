@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from adsbpc.engines import open_engine
 from bench.cases import rows_by_slot, scan
 from bench.data import Sizes, make_contributions
+from bench.documents import draw, put_into_page
 from bench.measured import Measured, peak_mib, processor_seconds_of
-from bench.pages import draw, put_into_page
 from bench.released import release_every_slot
 
 _SIZES = (5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000)

@@ -8,8 +8,8 @@ import re
 import sys
 from pathlib import Path
 
+from bench.documents import draw, put_into_page
 from bench.measured import Measured
-from bench.pages import draw, put_into_page
 
 _TITLE = "A day of personal budgets, from events to the ledger"
 _NAME = re.compile(r"day_of_(\d+)_conversions_on_(\d)_spark_workers")
