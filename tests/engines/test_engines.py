@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +23,15 @@ NASTY = [
     "a;b--c",
     "%s{x}",
 ]
+
+
+@pytest.mark.parametrize("wrong", [1.5, 2**63, None])
+def test_numbers_are_whole_or_refused(wrong: Any, engine: Engine) -> None:
+    """They are limits and multipliers of budgets: nothing is rounded on the way."""
+    kept = engine.numbers("kept", {"n": [2**63 - 1, -(2**63), 0]})
+    assert sorted(engine.rows("kept", f"SELECT n FROM {kept}")) == [(-(2**63),), (0,), (2**63 - 1,)]
+    with pytest.raises((TypeError, OverflowError)):
+        engine.numbers("wrong", {"n": [1, wrong]})
 
 
 @pytest.mark.every_change

@@ -22,6 +22,7 @@ column UNREADABLE, which every view over files has.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from adsbpc.engines.csv_dialect import CsvDialect
 from adsbpc.storage import Place, hashes_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from adsbpc.engines.outer_tables import OuterCopies, OuterTable
 
 FileFormat = Literal["parquet"] | CsvDialect
@@ -136,14 +139,28 @@ class Engine(ABC):
     def table(self, what: str, sql: str, row_key: str | None = None) -> Relation:
         """Compute a temporary table, with a unique BIGINT column per row if one is named."""
 
-    @abstractmethod
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
-        """Define a small temporary table of BIGINT columns."""
+        """Define a small temporary table of BIGINT columns; whatever is no such number is refused."""
+        import pyarrow as pa
 
-    @abstractmethod
+        # From buffers, because pyarrow loads pandas for anything else.
+        given = [array("q", column) for column in columns.values()]
+        arrays = [
+            pa.Array.from_buffers(pa.int64(), len(each), [None, pa.py_buffer(each)])
+            for each in given
+        ]
+        return self._given(what, pa.Table.from_arrays(arrays, names=list(columns)))
+
     def secret(self, what: str, text: str) -> Relation:
         """Define a temporary table with one row and the column `secret`: for what must stand in no
         text of a query, because errors and logs of engines quote those."""
+        import pyarrow as pa
+
+        return self._given(what, pa.table({"secret": pa.array([text], pa.string())}))
+
+    @abstractmethod
+    def _given(self, what: str, rows: pa.Table) -> Relation:
+        """Define a temporary table of rows in memory."""
 
     @abstractmethod
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:

@@ -168,22 +168,6 @@ class DuckDBEngine(Engine):
         self._execute(what, f"CREATE TEMP TABLE {relation} AS {sql}")
         return relation
 
-    def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
-        import numpy as np
-        import pyarrow as pa
-
-        # From buffers, because pyarrow loads pandas for anything else.
-        buffers = [pa.py_buffer(np.array(column, dtype=np.int64)) for column in columns.values()]
-        arrays = [
-            pa.Array.from_buffers(pa.int64(), each.size // 8, [None, each]) for each in buffers
-        ]
-        return self._given(what, pa.Table.from_arrays(arrays, names=list(columns)))
-
-    def secret(self, what: str, text: str) -> Relation:
-        import pyarrow as pa
-
-        return self._given(what, pa.table({"secret": pa.array([text], pa.string())}))
-
     def _given(self, what: str, rows: pa.Table) -> Relation:
         self._connection.register("given_rows", rows)
         relation = self.table(what, "SELECT * FROM given_rows")

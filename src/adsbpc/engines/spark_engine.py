@@ -102,17 +102,6 @@ class SparkEngine(Engine):
         self._kept[relation] = frame
         return relation
 
-    def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
-        import pyarrow as pa
-
-        given = {key: pa.array(list(each), pa.int64()) for key, each in columns.items()}
-        return self._given(what, pa.table(given))
-
-    def secret(self, what: str, text: str) -> Relation:
-        import pyarrow as pa
-
-        return self._given(what, pa.table({"secret": pa.array([text], pa.string())}))
-
     def _given(self, what: str, rows: pa.Table) -> Relation:
         # From Arrow they are part of the plan: no worker in Python reads them.
         return self._name(what, self._session.createDataFrame(rows).coalesce(1))

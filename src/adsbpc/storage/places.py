@@ -64,9 +64,9 @@ def seal_file(place: Place) -> list[Any]:
     if isinstance(place, Path):
         with place.open("rb") as content:
             os.fsync(content.fileno())
-            digest = hash_of(content)
-        stamp = stamp_of(place)
-        return [stamp.size, digest, stamp.version]
+            # Before it is read: whatever changes it meanwhile gives it another stamp.
+            stamp = stamp_of(place)
+            return [stamp.size, hash_of(content), stamp.version]
     stamp = place.stamp()
     if place.url in place.uploaded:
         size, digest = place.uploaded[place.url]
