@@ -140,7 +140,7 @@ class Engine(ABC):
         """Compute a temporary table, with a unique BIGINT column per row if one is named."""
 
     def numbers(self, what: str, columns: Mapping[str, Sequence[int]]) -> Relation:
-        """Define a small temporary table of BIGINT columns; whatever is no such number is refused."""
+        """Define a small temporary table of BIGINT columns. No other numbers are taken."""
         import pyarrow as pa
 
         # From buffers, because pyarrow loads pandas for anything else.
