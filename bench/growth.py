@@ -21,8 +21,8 @@ from bench.documents import draw, put_into_page
 from bench.measured import Measured, peak_mib, processor_seconds_of
 from bench.released import release_every_slot
 
-_SIZES = (5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000)
-_A_PERSON = 50
+SIZES = (5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000)
+A_PERSON = 50
 _PICTURE = "data-path/growth"
 _TITLE = "31 slots of personal budgets"
 
@@ -37,7 +37,7 @@ def _one(conversions: int) -> Measured:
     Path(".bench").mkdir(exist_ok=True)
     with TemporaryDirectory(dir=".bench", prefix="growth-") as folder:
         data = Path(folder).absolute()
-        sizes = Sizes(contributions=conversions, users=conversions // _A_PERSON)
+        sizes = Sizes(contributions=conversions, users=conversions // A_PERSON)
         make_contributions(data / "contributions", sizes)
         engine = open_engine("duckdb", {"threads": 2, "memory_limit": "3GiB"})
         relation = rows_by_slot(data)
@@ -55,7 +55,7 @@ def _table(found: dict[int, Measured]) -> str:
     for size, each in found.items():
         of_a_million = each.seconds / (size / 1e6)
         lines.append(
-            f"| {size:,} | {size // _A_PERSON:,} | {each.seconds:.1f} | {of_a_million:.2f}"
+            f"| {size:,} | {size // A_PERSON:,} | {each.seconds:.1f} | {of_a_million:.2f}"
             f" | {each.ratio:.0f} | {each.peak_mib:,} |"
         )
     return "\n".join(lines)
@@ -70,7 +70,7 @@ def main() -> None:
         print(json.dumps(vars(_one(options.one))))
         return
     found = {}
-    for size in options.sizes or _SIZES:
+    for size in options.sizes or SIZES:
         print(f"running {size:,} conversions", file=sys.stderr)
         found[size] = _measured(size)
         print(json.dumps(vars(found[size])), file=sys.stderr)

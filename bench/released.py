@@ -4,6 +4,7 @@ leave them, without the way from events to contributions."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,15 @@ def released_spec(data: Path, slots: int = SLOTS, by_country: bool = False) -> C
 def release_every_slot(
     data: Path, engine: Engine, relation: Relation, slots: int = SLOTS, by_country: bool = False
 ) -> None:
+    for _ in released_slots(data, engine, relation, slots, by_country):
+        pass
+
+
+def released_slots(
+    data: Path, engine: Engine, relation: Relation, slots: int = SLOTS, by_country: bool = False
+) -> Iterator[int]:
     """For every slot everybody's need, what the filter keeps, books that are written, and an entry
-    in the ledger."""
+    in the ledger; then its number."""
     spec = released_spec(data, slots, by_country)
     shutil.rmtree(spec.directory, ignore_errors=True)
     spec.directory.mkdir(parents=True)
@@ -82,3 +90,4 @@ def release_every_slot(
         measured = Measured(**dict(drawn), measure=measure.name, metric=measure.metric)
         ledger.commit(release_of(spec, slot, (measured,)), step, opening)
         opening = None
+        yield slot

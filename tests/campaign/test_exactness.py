@@ -23,14 +23,14 @@ from adsbpc.attribution import journeys_of
 from adsbpc.attribution.reference import Conversion, Credit, Impression, journey_before
 from adsbpc.campaign.data_path import accounted
 from adsbpc.campaign.data_path import attribute as attribute_on
-from adsbpc.contributions import ArrayAccounts, Books, CellIndex
+from adsbpc.contributions import ArrayAccounts, CellIndex
 from adsbpc.contributions.reference import ReferenceAccounts, Row, taken_apart
 from adsbpc.mechanisms.by_rows.sizes import counted_layout
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
 from adsbpc.model import CampaignSpec, Layout, Measure
 from adsbpc.privacy import LIMIT, toeplitz
 from tests.conftest import open_test_engine
-from tests.contributions.renewing import Choice, choices, costs_by_rows, run, step
+from tests.contributions.renewing import Choice, books_of, choices, costs_by_rows, run, step
 from tests.contributions.rows import arrays_of
 from tests.effort import examples
 from tests.worlds import plain_credits
@@ -260,16 +260,14 @@ def check_agreement(engine_name: str, world: World, data: st.DataObject) -> None
         for case in cases_of(world, spec, data):
             expected = run(case.reference(), STRATEGY, case.chosen)
             assert run(case.arrays(), STRATEGY, case.chosen) == expected, case.measure.name
-            found, begun, earlier = list[list[int]](), 1, tuple[Path, ...]()
+            found, begun, firsts = list[list[int]](), 1, tuple[int, ...]()
             sizes: tuple[int, ...] = ()
             for slot, choice in enumerate(case.chosen, start=1):
-                new = Path(name) / case.measure.name / str(slot)
-                new.mkdir(parents=True)
-                books = Books(earlier, new, renewed=begun)
+                books = books_of(Path(name) / case.measure.name, choice, firsts, begun)
                 with accounted(attributed[slot - 1], case.measure, case.layout, books) as accounts:
                     found += step(accounts, STRATEGY, slot, choice, sizes, begun)
                 sizes, begun = choice.sizes, slot if choice.is_renewed else begun
-                earlier += (new,)
+                firsts += (books.gathers or slot,)
             assert found == expected, case.measure.name
             costs = costs_by_rows(case.reference(), STRATEGY, case.chosen, case.layout)
             assert all(moved <= spent <= LIMIT for moved, spent in costs.values())

@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from adsbpc.contributions import Accounts, Books, EngineAccounts
+from adsbpc.contributions.account_books import NAMES, first_ungathered
 from adsbpc.contributions.reference import ReferenceAccounts, Row
 from adsbpc.engines import Engine, Relation
 from adsbpc.model import UNITS_PER_CONVERSION as UNIT
@@ -22,12 +23,14 @@ EDGES = tuple(int((0.52 * 2 ** (k / 2) * ONE * UNIT) ** 2) for k in range(40))
 
 @dataclass(frozen=True)
 class Choice:
-    """Of one slot: multipliers by cell, whether the past is renewed, sizes of cells, a pace."""
+    """Of one slot: multipliers by cell, whether the past is renewed, sizes of cells, a pace; and
+    whether its books gather those before it, which changes nothing."""
 
     multipliers: tuple[int, ...]
     is_renewed: bool
     sizes: tuple[int, ...]
     grows: int
+    gathers: bool = False
 
 
 def choices(cells: int, is_sized: bool) -> st.SearchStrategy[Choice]:
@@ -40,6 +43,7 @@ def choices(cells: int, is_sized: bool) -> st.SearchStrategy[Choice]:
         st.booleans(),
         st.one_of(st.just(()), sizes) if is_sized else st.just(()),
         st.sampled_from([0, 0, 1, 5, 2**30]),
+        st.booleans(),
     )  # fmt: skip
 
 
@@ -135,18 +139,29 @@ def run_on_engine(
 ) -> list[list[int]]:  # fmt: skip
     """A new object a slot, as in releases: all that lasts is in the files."""
     asked = rows_table(engine, rows)
-    found, begun, earlier = list[list[int]](), 1, tuple[Path, ...]()
+    found, begun, firsts = list[list[int]](), 1, tuple[int, ...]()
     sizes: tuple[int, ...] = ()
     for slot, choice in enumerate(chosen, start=1):
-        new = folder / str(slot)
-        new.mkdir()
-        accounts = EngineAccounts(
-            engine, asked, strategy.slots, layout, Books(earlier, new, renewed=begun)
-        )
+        books = books_of(folder, choice, firsts, begun)
+        accounts = EngineAccounts(engine, asked, strategy.slots, layout, books)
         found += step(accounts, strategy, slot, choice, sizes, begun)
         sizes, begun = choice.sizes, slot if choice.is_renewed and slot > 1 else begun
-        earlier += (new,)
+        firsts += (books.gathers or slot,)
     return found
+
+
+def books_of(folder: Path, choice: Choice, firsts: tuple[int, ...], begun: int) -> Books:
+    """Of the slot after those of which each one's books have the rows from a first one on. What was
+    gathered is not there any more."""
+    slot = len(firsts) + 1
+    for gathering, first in enumerate(firsts, start=1):
+        for before in range(first, gathering):
+            (folder / str(before) / NAMES).unlink(missing_ok=True)
+    new = folder / str(slot)
+    new.mkdir(parents=True)
+    earlier = tuple(folder / str(each) for each in range(1, slot))
+    gathers = first_ungathered(firsts) if choice.gathers else None
+    return Books(earlier, new, renewed=begun, firsts=firsts, gathers=gathers)
 
 
 def rows_table(engine: Engine, rows: Sequence[Row]) -> Relation:

@@ -114,8 +114,8 @@ def world(layout: Layout) -> list[Row]:
 CHOSEN = [
     Choice((2000, 2000, 2000), False, (64, 64, 64), 1),
     Choice((1500, 3000, 700), True, (30, 100, 20), 1),
-    Choice((1500, 3000, 700), False, (30, 100, 20), 1),
-    Choice((900, 900, 900), True, (64, 64, 64), 5),
+    Choice((1500, 3000, 700), False, (30, 100, 20), 1, gathers=True),
+    Choice((900, 900, 900), True, (64, 64, 64), 5, gathers=True),
     Choice((900, 900, 900), False, (64, 64, 64), 5),
 ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from adsbpc.audit.book_files import BookFiles
+from adsbpc.audit.book_files import BookFiles, BookRows
 from adsbpc.audit.claims import BrokenClaimError, Claim, claim, claims, listed, require
 from adsbpc.audit.cost import costs_by_slot
 from adsbpc.audit.promised_plan import PromisedPlan
@@ -103,15 +103,13 @@ class BookAudit:
         )
 
     def _slots(self) -> Judged:
-        faults, differing, rows, newcomers = [], [], 0, []
+        faults, differing, rows, newcomers, last = [], [], 0, [], 0
         columns, all_slots = self._plan.columns, self._files.all_slots
         for number, row in zip(all_slots, self._rows, strict=True):
             with self._engine.scratch():
                 books = self._files.rows([number])
                 sums = SlotAudit(self._engine, books, row, columns, self._plan.cuts).sums()
-                ((new,),) = self._engine.rows(
-                    "newcomers", f"SELECT count(*) FROM {self._files.names([number])}"
-                )
+                new, last = self._new_people(number, books, last)
             faults += [f"slot {number}: {rows:,} rows {what}" for what, rows in sums.faults.items()]
             for slot, found, told in zip(row.slots, sums.moved, row.moved(), strict=True):
                 differing += [
@@ -129,6 +127,19 @@ class BookAudit:
             CELLS: _judged(faults, f"{rows:,} rows of {len(newcomers):,} slots"),
             TOTALS: _judged(differing, f"{totals:,} sums, what was cut included"),
         }
+
+    def _new_people(self, slot: int, books: BookRows, last: int) -> tuple[int, int]:
+        """How many people were new on a slot, and the last number of them; before it, that was
+        `last`. Names that were gathered are told apart by their numbers, which only grow."""
+        names = f"{self._files.names([slot])} AS names"
+        if self._files.is_gathered(slot):
+            number = f"whole_div(cell, {self._plan.columns.books_places})"
+            newest = f"SELECT coalesce(max({number}), {last}) FROM {books.cells} AS cells"
+            names += f" WHERE number > {last} AND number <= ({newest})"
+        ((new, newest),) = self._engine.rows(
+            "newcomers", f"SELECT count(*), coalesce(max(number), {last}) FROM {names}"
+        )
+        return int(new), int(newest)
 
     def _rounded_up(self) -> str:
         if self._plan.is_long:

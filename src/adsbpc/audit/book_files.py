@@ -10,7 +10,9 @@ coming ones will. Books of format 1 have no rest, and nothing is fixed in them. 
 and 4, of long campaigns, have no rest, and running sums instead, which nothing here is computed
 from. In format 4 the ledger says which of them are whole: those after one have in users, and in
 sums, what changed since then. In format 5, of either kind, each file is a folder of several, and
-the ledger names a manifest that names these.
+the ledger names a manifest that names these. In format 6 names, cells, cut and rest have the rows
+of slots before it as well, from the first one on that the ledger says; of the three last, those
+after the last renewal. The files of those slots do not count any more.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _COLUMNS = {
 _OLD_USERS = ("number", "spent_high", "spent_low")
 _ATTEMPT = re.compile(r"attempt=[0-9a-f]+")
 _LONG_FORMATS = range(3, 5)
-_FOLDER_FORMAT = 5
+_FOLDER_FORMAT, _GATHERED_FORMAT = 5, 6
 _MANIFEST = "manifest.json"
 
 Told = Callable[[], None]
@@ -64,7 +66,8 @@ class BookFiles:
 
     def __init__(self, record: Record, folder: Place, engine: Engine, are_long: bool) -> None:
         self._record, self._folder, self._engine = record, folder, engine
-        self._formats = (*(_LONG_FORMATS if are_long else range(1, 3)), _FOLDER_FORMAT)
+        own = _LONG_FORMATS if are_long else (1, 2, _GATHERED_FORMAT)
+        self._formats = sorted((*own, _FOLDER_FORMAT))
 
     @cached_property
     def _books(self) -> list[dict[str, Any]]:
@@ -114,7 +117,7 @@ class BookFiles:
     def _sealed(self, slot: int, file: str) -> dict[Place, str]:
         """The file of a name, or all that its folder has, with the hashes of then."""
         named = self._books[slot - 1]["files"]
-        if self._books[slot - 1].get("format", 1) != _FOLDER_FORMAT:
+        if _MANIFEST not in named:
             return {self._path(slot, file): named[file][1]}
         found = {
             self._path(slot, name): seal[1]
@@ -134,10 +137,41 @@ class BookFiles:
         require(listed["format"] == 1, f"{path} has format {listed['format']!r}, and not 1")
         return dict(listed["files"])
 
+    @cached_property
+    def _holders(self) -> list[int]:
+        """By slot the one that gathered it, or itself."""
+        found: list[int] = []
+        after = 1
+        for slot, books in enumerate(self._books, start=1):
+            first = books.get("first", slot)
+            require(
+                type(first) is int and first in (slot, after),
+                f"the books of slot {slot} have the rows of slots from {first!r} on: expected "
+                f"{after}, or its own alone",
+            )
+            found = [*found[: first - 1], *[slot] * (slot - first + 1)]
+            after = slot + 1 if first < slot else after
+        return found
+
+    def _holder(self, slot: int, file: str) -> int:
+        """The slot whose file of a name has the rows of this one."""
+        holder = self._holders[slot - 1]
+        renewed = file != NAMES and any(slot <= each <= holder for each in self._renewals)
+        return slot if renewed else holder
+
+    @cached_property
+    def _renewals(self) -> set[int]:
+        steps = [slot.step for slot in self._record.in_order()]
+        return {slot for slot, step in enumerate(steps, start=1) if step.get("renewal")}
+
+    def is_gathered(self, slot: int) -> bool:
+        """Whether a file of other slots' names has those who were new on this one."""
+        return self._holders[slot - 1] != slot
+
     def _files(self, slot: int) -> list[str]:
         """Those that count."""
-        files = [NAMES, CELLS, CUT]
-        if self._has_rest(slot):
+        files = [file for file in (NAMES, CELLS, CUT) if self._holder(slot, file) == slot]
+        if CELLS in files and self._has_rest(slot):
             files.append(REST)
         if slot not in self._accounts_at:
             return files
@@ -170,10 +204,14 @@ class BookFiles:
             slots = [s for s in range(1, len(self._books) + 1) if file in self._files(s)]
             if slots:
                 self._check_columns(file, self._paths(file, slots))
+        for holder, slots in self._all_held.items():
+            if slots != [holder]:
+                self._check_slots(holder, slots)
         return range(1, len(self._books) + 1)
 
     def names(self, slots: Iterable[int]) -> Relation:
-        return self._opened(NAMES, slots)
+        """Of files that hold these slots."""
+        return self._opened(NAMES, sorted({self._holder(slot, NAMES) for slot in slots}))
 
     def users(self) -> Relation:
         """Everybody's accounts after the newest slot."""
@@ -193,11 +231,52 @@ class BookFiles:
         )
 
     def rows(self, slots: Iterable[int]) -> BookRows:
-        """Rows of the files of some slots."""
-        new = [slot for slot in slots if self._has_rest(slot)]
-        cut = self._opened(CUT, slots)
-        rest = self._opened(REST, new) if new else Relation.of(f"SELECT * FROM {cut} WHERE 1 = 0")
-        return BookRows(self._opened(CELLS, slots), (cut, rest))
+        """Rows that the books of some slots have."""
+        held = self._held(slots)
+        cells, cut, rest = (self._rows_of(file, held) for file in (CELLS, CUT, REST))
+        return BookRows(cells, (cut, rest))
+
+    def _rows_of(self, file: str, held: dict[int, list[int]]) -> Relation:
+        """Of a file that holds other slots besides, those of these alone."""
+        whole = [holder for holder, slots in held.items() if slots == self._all_held[holder]]
+        parts = {tuple(whole): ""} if whole else {}
+        for holder in held.keys() - whole:
+            within = f" WHERE slot BETWEEN {held[holder][0]} AND {held[holder][-1]}"
+            parts[holder,] = within
+        found = []
+        for holders, within in parts.items():
+            known = [each for each in holders if file != REST or self._has_rest(each)]
+            if known:
+                found.append(f"SELECT * FROM {self._opened(file, known)} AS opened{within}")
+        if not found:
+            found = [f"SELECT * FROM {self._rows_of(CUT, held)} AS cut WHERE 1 = 0"]
+        return Relation.of("\nUNION ALL\n".join(found))
+
+    def _held(self, slots: Iterable[int]) -> dict[int, list[int]]:
+        """Slots by the one whose files have their rows."""
+        found: dict[int, list[int]] = {}
+        for slot in slots:
+            found.setdefault(self._holder(slot, CELLS), []).append(slot)
+        return found
+
+    @cached_property
+    def _all_held(self) -> dict[int, list[int]]:
+        return self._held(range(1, len(self._books) + 1))
+
+    def _check_slots(self, holder: int, slots: list[int]) -> None:
+        """That all rows of files are of the slots that were gathered, one after the other."""
+        for file in (CELLS, CUT, REST):
+            with self._engine.scratch():
+                other = f"slot IS NULL OR slot NOT BETWEEN {slots[0]} AND {holder}"
+                opened = self._opened(file, [holder])
+                ((count,),) = self._engine.rows(
+                    "rows of other slots", f"SELECT count(*) FROM {opened} WHERE {other}"
+                )
+            require(
+                not count,
+                f"{self._path(holder, file)}: {count:,} rows are of no slot from {slots[0]} to "
+                f"{holder}",
+            )
 
     def _opened(self, file: str, slots: Iterable[int]) -> Relation:
         paths = self._paths(file, slots)

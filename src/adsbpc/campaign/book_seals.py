@@ -7,20 +7,30 @@ manifest alone, and that names the files.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
-from adsbpc.errors import LedgerError
+from adsbpc.contributions.account_books import FILES
+from adsbpc.contributions.long_books import LONG_FILES
+from adsbpc.errors import EngineError, LedgerError
 from adsbpc.model.formats import format_of
 from adsbpc.storage import Place, RemotePath, Stamp, seal_file, stamp_of
 
 FOLDER = "adsbpc-books"
 MANIFEST = "manifest.json"
 _FORMAT = 1
+
+# Steps of an engine that write books, and what it says of a disk that does not take them.
+_WRITES = tuple(f"write {file}" for file in {*FILES, *LONG_FILES})
+_REFUSALS = tuple(
+    os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+)
 
 # Of each file by its name in the folder of the slot.
 Seals = Mapping[str, Sequence[Any]]
@@ -120,6 +130,14 @@ def unreadable(folder: Place, error: OSError) -> LedgerError:
     return LedgerError(
         f"{folder}: cannot be read ({error.strerror}). Check the bucket, the credentials and the "
         "rights, with adsbpc doctor, and run the same command again"
+    )
+
+
+def is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
+    return (
+        isinstance(error, EngineError)
+        and error.step in _WRITES
+        and any(sign in error.cause for sign in (*_REFUSALS, "cannot be written"))
     )
 
 

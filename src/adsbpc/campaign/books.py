@@ -8,13 +8,11 @@ cannot disagree, and books that were lost or changed are refused.
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 from uuid import uuid4
 
 from adsbpc.campaign.book_seals import (
@@ -23,19 +21,36 @@ from adsbpc.campaign.book_seals import (
     Hashes,
     Seals,
     changed_since,
+    is_refused_by_the_disk,
     problem_of,
     read_manifests,
     seal_files,
     unreadable,
     unwritable,
 )
+from adsbpc.campaign.book_uses import (
+    LONG_FORMATS,
+    firsts_of,
+    gathered,
+    is_long,
+    last_whole,
+    renewed_last,
+    whole_in_use,
+)
 from adsbpc.campaign.release_folder import folder_name, home_of
 from adsbpc.contributions import Books
-from adsbpc.contributions.account_books import FILES, NAMES, Parts
+from adsbpc.contributions.account_books import (
+    FILES,
+    GATHERED,
+    NAMES,
+    Parts,
+    first_ungathered,
+    slots_read,
+)
 from adsbpc.contributions.long_books import LONG_FILES, READ_AGAIN, SUMS, LongBooks
 from adsbpc.durable import sync_folder, write_durably
 from adsbpc.engines import Engine, quote_text
-from adsbpc.errors import EngineError, LedgerError, SourceError
+from adsbpc.errors import LedgerError, SourceError
 from adsbpc.mechanisms import step_of
 from adsbpc.model import CampaignSpec
 from adsbpc.model.formats import format_of
@@ -45,23 +60,18 @@ from adsbpc.storage import Place, RemotePath, hashes_of, remove_tree
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
 _FORMAT = 2
-# Of the files of a long campaign, of which only the newest are read again. In format 3 all were
-# whole, now every so many slots' are, and the others hold what changed since.
-_LONG_FORMATS = 3, 4
 # Of either kind, where each of the files is a folder of several, which a manifest names.
 _FOLDER_FORMAT = 5
+# Of the five files or folders, with rows of slots before it, from a `first` one on.
+_GATHERED_FORMAT = 6
 WHOLE_EVERY = 128
+GATHERED_EVERY = 32
 # What is out of use is removed this many slots later, when nobody can still be reading it, if it is
 # of one of so many slots: older ones were swept before.
 _KEPT_SLOTS = 3
 _SWEPT = 8
 # Signs in a path that some engine takes for a pattern.
 _SIGNS = "*?[]{}\\"
-# Steps of an engine that write books, and what it says of a disk that does not take them.
-_WRITES = tuple(f"write {file}" for file in {*FILES, *LONG_FILES})
-_REFUSALS = tuple(
-    os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-)
 
 
 class BookFolder:
@@ -91,12 +101,14 @@ class BookFolder:
         """The books that count, and a new folder for the next slot's, which goes if this fails.
         What has to be read whole is left to `hashes`."""
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
-        own = [step_of(step, self._measure) for step in steps]
-        renewed = [slot for slot, step in enumerate(own, start=1) if step.get("renewal")]
+        own = self._own(steps)
         old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
+        since, firsts = renewed_last(own), firsts_of(own)
+        is_due = (len(steps) + 1) % GATHERED_EVERY == 0
+        gathers = first_ungathered(firsts) if is_due else None
         with self._opened(steps, hashes) as new:
-            since = renewed[-1] if renewed else 1
-            yield Books(earlier, new, since, len(old) + 1, self._parts(steps))
+            parts = self._parts(steps, {*slots_read(firsts, 1), *slots_read(firsts, since)})
+            yield Books(earlier, new, since, len(old) + 1, parts, firsts, gathers)
 
     @contextmanager
     def long_attempt(
@@ -104,16 +116,16 @@ class BookFolder:
     ) -> Iterator[LongBooks]:
         """The same for a long campaign: the last books that are whole are all that counts, and
         those of the slot before."""
-        slot, last = len(steps) + 1, self._last_whole(steps)
+        slot, last = len(steps) + 1, last_whole(self._own(steps))
         whole = self._committed(last, steps[last - 1]) if last else None
         recent = self._committed(slot - 1, steps[-1]) if steps and last < slot - 1 else None
         with self._opened(steps, hashes) as new:
             parts = self._parts(steps, {last, slot - 1})
             yield LongBooks(slot, whole, recent, new, slot % WHOLE_EVERY == 0, parts)
 
-    def _parts(self, steps: Sequence[dict[str, Any]], slots: set[int] | None = None) -> Parts:
-        """The files of slots whose books are folders of files; of all slots, or some."""
-        named = [each for each in self._named(steps) if slots is None or each[0] in slots]
+    def _parts(self, steps: Sequence[dict[str, Any]], slots: set[int]) -> Parts:
+        """The files of some slots, of those whose books are folders of files."""
+        named = [each for each in self._named(steps) if each[0] in slots]
         return {
             self._committed(slot, step): tuple(seals)
             for slot, step, seals in self._sealed(named)
@@ -128,7 +140,7 @@ class BookFolder:
             yield new
         except BaseException as error:
             remove_tree(new)
-            if _is_refused_by_the_disk(error):
+            if is_refused_by_the_disk(error):
                 raise unwritable(new, error.cause) from error
             raise
 
@@ -215,6 +227,9 @@ class BookFolder:
         numbered = enumerate(steps, start=1)
         return [(slot, step) for slot, step in numbered if "books" in step_of(step, self._measure)]
 
+    def _own(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [step_of(step, self._measure) for step in steps]
+
     def erase(self, steps: Sequence[dict[str, Any]]) -> None:
         """Delete all books. That the campaign was released is still known."""
         if isinstance(self.folder, Path):
@@ -253,19 +268,22 @@ class BookFolder:
             ) from None
         kept = {"format": _FORMAT, "attempt": new.name, "files": files}
         if isinstance(books, LongBooks):
-            kept |= {"format": max(_LONG_FORMATS), "whole": books.merges}
+            kept |= {"format": max(LONG_FORMATS), "whole": books.merges}
         if MANIFEST in files:
             kept |= {"format": _FOLDER_FORMAT}
+        if isinstance(books, Books) and books.gathers is not None:
+            kept |= {"format": _GATHERED_FORMAT, "first": books.gathers}
         return kept
 
     def _sweep(self, steps: Sequence[dict[str, Any]]) -> None:
-        """Remove attempts that never counted, and accounts that later ones have replaced."""
+        """Remove attempts that never counted, accounts that later ones have replaced, and files
+        that another slot has gathered."""
         if isinstance(self.folder, RemotePath):
             self._sweep_store(steps, self.folder)
             return
         out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
-        in_use = self._whole_in_use(steps)
-        before = self._last_whole(steps[: min(in_use) - 1]) if in_use else 0
+        in_use = whole_in_use(self._own(steps), _KEPT_SLOTS)
+        before = last_whole(self._own(steps[: min(in_use) - 1])) if in_use else 0
         out_of_use = [*out_of_use[:-_SWEPT][before - 1 : before], *out_of_use[-_SWEPT:]]
         for slot, step in out_of_use:
             committed = self._committed(slot, step)
@@ -274,6 +292,11 @@ class BookFolder:
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     remove_tree(other)
+        own = self._own(steps)
+        replaced = gathered(own[:-_KEPT_SLOTS])
+        for slot in replaced.keys() - gathered(own[: -_KEPT_SLOTS - _SWEPT]):
+            for file in replaced[slot]:
+                remove_tree(self._committed(slot, steps[slot - 1]) / file)
 
     def _sweep_store(self, steps: Sequence[dict[str, Any]], folder: RemotePath) -> None:
         """The same, from one list: what a store does not list yet is swept by a later slot."""
@@ -281,13 +304,16 @@ class BookFolder:
             str(self._slot(slot)): self._committed(slot, step)
             for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1)
         }
-        in_use = {str(self._slot(slot)) for slot in self._whole_in_use(steps)}
+        in_use = {str(self._slot(slot)) for slot in whole_in_use(self._own(steps), _KEPT_SLOTS)}
+        by_slot = gathered(self._own(steps[:-_KEPT_SLOTS])).items()
+        elsewhere = {str(self._slot(slot)): files for slot, files in by_slot}
         with suppress(OSError):
             for file in folder.stamps() if old else ():
                 slot, *attempt = file.below(folder)
                 committed = old.get(str(folder / slot))
-                is_replaced = attempt[1:2] and attempt[1] in READ_AGAIN
-                is_replaced = is_replaced and str(folder / slot) not in in_use
+                above = str(folder / slot)
+                replaced = elsewhere.get(above, ()) + (READ_AGAIN if above not in in_use else ())
+                is_replaced = bool(attempt[1:2]) and attempt[1] in replaced
                 if committed is not None and (attempt[0] != committed.name or is_replaced):
                     file.unlink(missing_ok=True)
 
@@ -296,10 +322,13 @@ class BookFolder:
     ) -> str | None:
         """What of the books is not what the ledger says, if anything. Files are only read if they
         are looked at `whole`, or are not of the size and version of then. Of a long campaign only
-        what is read again is looked at: the rest is for who audits."""
-        named, in_use = self._named(steps), {len(steps)}
-        if steps and self._is_long(steps[-1]):
-            in_use.add(self._last_whole(steps))
+        what is read again is looked at: the rest is for who audits. What another slot has gathered
+        is out of use."""
+        own, in_use = self._own(steps), {len(steps)}
+        elsewhere = gathered(own)
+        named = [each for each in self._named(steps) if elsewhere.get(each[0]) != GATHERED]
+        if own and is_long(own[-1]):
+            in_use.add(last_whole(own))
             named = [(slot, step) for slot, step in named if slot in in_use]
         try:
             listed = self.folder.stamps() if isinstance(self.folder, RemotePath) else {}
@@ -308,8 +337,9 @@ class BookFolder:
                 for slot, step, seals in self._sealed(named)
                 for folder in (self._committed(slot, step),)
                 for file, seal in seals.items()
-                if slot in in_use or file.split("/")[0] not in READ_AGAIN
-                if file != MANIFEST
+                for name in (file.split("/")[0],)
+                if slot in in_use or name not in READ_AGAIN
+                if file != MANIFEST and name not in elsewhere.get(slot, ())
             ]
         except OSError as error:
             return str(unreadable(self.folder, error))
@@ -340,29 +370,10 @@ class BookFolder:
             for slot, step, f in found
         ]
 
-    def _is_long(self, step: dict[str, Any]) -> bool:
-        books = step_of(step, self._measure).get("books") or {}
-        return books.get("format", 1) in _LONG_FORMATS or "whole" in books
-
-    def _last_whole(self, steps: Sequence[dict[str, Any]]) -> int:
-        """The last slot of a long campaign whose books are whole, 0 if there is none."""
-        for slot in range(len(steps), 0, -1):
-            books = step_of(steps[slot - 1], self._measure).get("books") or {}
-            if books.get("format") == min(_LONG_FORMATS) or books.get("whole"):
-                return slot
-        return 0
-
-    def _whole_in_use(self, steps: Sequence[dict[str, Any]]) -> set[int]:
-        """Slots of a long campaign whose books are whole and may be read: the next slot's, or
-        those of somebody who is late."""
-        if not steps or not self._is_long(steps[-1]):
-            return set()
-        return {self._last_whole(each) for each in (steps, steps[:-_KEPT_SLOTS])} - {0}
-
     def _committed(self, slot: int, step: dict[str, Any]) -> Place:
         try:
             books = step_of(step, self._measure)["books"]
-            format_of(books, _FOLDER_FORMAT)
+            format_of(books, _GATHERED_FORMAT)
             return self._slot(slot) / str(books["attempt"])
         except ValueError as error:
             raise LedgerError(f"slot {slot}: its books have {error}") from None
@@ -390,11 +401,3 @@ def _make(new: Path) -> None:
         new.mkdir(parents=True, mode=0o700)
     except OSError as error:
         raise unwritable(new, error.strerror) from None
-
-
-def _is_refused_by_the_disk(error: BaseException) -> TypeGuard[EngineError]:
-    return (
-        isinstance(error, EngineError)
-        and error.step in _WRITES
-        and any(sign in error.cause for sign in (*_REFUSALS, "cannot be written"))
-    )

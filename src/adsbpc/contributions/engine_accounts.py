@@ -20,6 +20,7 @@ from adsbpc.contributions.account_books import (
     USERS,
     WIDE_COLUMNS,
     Books,
+    gathered_rows,
     read_books,
 )
 from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
@@ -364,7 +365,11 @@ SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS afte
                 renewed = self._rows[f"renewed_{number}"]
                 parts[file] += f" UNION ALL SELECT {columns} FROM {renewed} AS renewed"
         for file, sql in parts.items():
-            self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
+            # Where the past was let in again, its rows are there already.
+            is_there = file != NAMES and self._is_renewed
+            more = [] if is_there else gathered_rows(self._engine, self._books, file)
+            whole = "\nUNION ALL\n".join([sql, *more])
+            self._engine.write_parquet(f"write {file}", whole, self._books.new / file)
 
     def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
         return text.earlier_cut(self._rows[_PAST_CUT[file]], left)

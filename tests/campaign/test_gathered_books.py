@@ -1,0 +1,171 @@
+"""Now and then a slot's books have the rows of slots before it as well: less is opened, and nothing
+else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adsbpc import Campaign
+from adsbpc.campaign.books import BookFolder
+from adsbpc.errors import LedgerError
+from adsbpc.model import load_spec
+from tests.audit.campaigns import broken
+from tests.audit.forgery import Forgery
+from tests.campaign.book_files import FILES, committed, kept, rows_of, steps
+from tests.campaign.files import FIXED, PERSONAL, write_campaign
+from tests.campaign.test_books import fail_to_commit
+
+NAMES, CELLS, CUT, REST, USERS = FILES
+GATHERED = FILES[:-1]
+SLOTS = 10
+# Everybody comes near the limit, and the past is let in again.
+RENEWING = f'{PERSONAL}\n[privacy.personal_budget]\nstrategy = "square-root"'
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("adsbpc.campaign.books.GATHERED_EVERY", 3)
+    return write_campaign(tmp_path / "gathered", SLOTS, privacy=FIXED)
+
+
+def audited(file: Path) -> dict[str, str]:
+    return broken(Campaign.load(file).audit(), False)
+
+
+def present(file: Path) -> list[set[str]]:
+    """Names of the files of each slot."""
+    return [{found.name for found in folder.iterdir()} for folder in committed(file.parent)]
+
+
+def test_nothing_else_changes(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Campaign.load(file).release()
+    monkeypatch.setattr("adsbpc.campaign.books.GATHERED_EVERY", 1_000)
+    other = write_campaign(tmp_path / "other", SLOTS, privacy=FIXED)
+    Campaign.load(other).release()
+    assert kept(file.parent) == kept(other.parent)
+    assert rows_of(committed(file.parent)[-1], [USERS]) == rows_of(
+        committed(other.parent)[-1], [USERS]
+    )
+    assert audited(file) == audited(other) == {}
+    # What three slots have written, one of them has.
+    alone = [rows_of(folder, GATHERED) for folder in committed(other.parent)]
+    sixth = rows_of(committed(file.parent)[5], GATHERED)
+    assert sixth == {
+        name: sorted(row for rows in alone[3:6] for row in rows[name]) for name in GATHERED
+    }
+    assert [step["books"].get("first") for step in steps(file.parent)] == [
+        None, None, 1, None, None, 4, None, None, 7, None,
+    ]  # fmt: skip
+
+
+def test_what_was_gathered_is_removed_when_nobody_can_still_be_reading_it(file: Path) -> None:
+    Campaign.load(file).release(through="2026-03-06")
+    assert all(set(GATHERED) <= names for names in present(file))
+    Campaign.load(file).release()
+    found = present(file)
+    # Slot 9 has gathered too late for that.
+    assert found[:6] == [set(), set(), set(GATHERED), set(), set(), set(GATHERED)]
+    assert all(set(GATHERED) <= names for names in found[6:])
+    (books,) = BookFolder.all_of(load_spec(file))
+    assert books.problem(steps(file.parent), whole=True) is None
+
+
+def test_a_lost_file_of_a_gathering_slot_stops_everything(file: Path) -> None:
+    Campaign.load(file).release(through="2026-03-05")
+    (committed(file.parent)[2] / CELLS).unlink()
+    with pytest.raises(LedgerError, match=r"slot=0003.*cells.*cannot be read"):
+        Campaign.load(file).release()
+
+
+def test_files_out_of_use_stop_nothing(file: Path) -> None:
+    Campaign.load(file).release(through="2026-03-05")
+    for name in GATHERED:
+        (committed(file.parent)[0] / name).write_bytes(b"spoilt")
+    Campaign.load(file).release()
+    assert audited(file) == {}
+
+
+def test_an_attempt_to_gather_that_was_not_committed_does_not_count(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Campaign.load(file).release(through="2026-03-05")
+    left = fail_to_commit(file, 6, monkeypatch)
+    for name in FILES:
+        (left / name).write_bytes(b"spoilt")
+    Campaign.load(file).release()
+    assert audited(file) == {}
+
+
+def test_a_campaign_that_an_earlier_version_began_is_gathered_whole(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("adsbpc.campaign.books.GATHERED_EVERY", 1_000)
+        Campaign.load(file).release(through="2026-03-05")
+    Campaign.load(file).release()
+    assert [step["books"].get("first") for step in steps(file.parent)][5:] == [
+        1, None, None, 7, None,
+    ]  # fmt: skip
+    assert audited(file) == {}
+
+
+def test_what_was_let_in_before_the_past_was_renewed_stays(file: Path, tmp_path: Path) -> None:
+    """An audit counts what people cost before."""
+    renewing = write_campaign(tmp_path / "renewing", SLOTS, privacy=RENEWING)
+    Campaign.load(renewing).release()
+    renewed = [n for n, step in enumerate(steps(renewing.parent), start=1) if step["renewal"]]
+    assert len(renewed) > 1
+    assert audited(renewing) == {}
+    for slot, names in enumerate(present(renewing)[:6], start=1):
+        gathering = -(-slot // 3) * 3
+        stays = slot == gathering or any(slot <= each <= gathering for each in renewed)
+        assert names == (
+            ({NAMES} if slot == gathering else set()) | ({CELLS, CUT, REST} if stays else set())
+        )
+
+
+# ---- forged --------------------------------------------------------------------------------------
+
+
+def row_of_another_slot(forged: Forgery) -> None:
+    row = next(row for row in forged.rows(6, CELLS) if row["slot"] == 4)
+    forged.rows(6, CELLS).append({**row, "slot": 3})
+
+
+def row_moved_to_another_slot(forged: Forgery) -> None:
+    row = next(row for row in forged.rows(6, CELLS) if row["slot"] == 4)
+    row["slot"] = 5
+
+
+def somebody_left_out(forged: Forgery) -> None:
+    forged.rows(3, NAMES).pop()
+
+
+def rows_from_another_slot_on(forged: Forgery) -> None:
+    forged.step(6)["books"]["first"] = 3
+
+
+def rows_from_no_slot_on(forged: Forgery) -> None:
+    forged.step(6)["books"]["first"] = "4"
+
+
+@pytest.mark.parametrize(
+    ("plant", "claim", "said"),
+    [
+        (row_of_another_slot, "names", "1 rows are of no slot from 4 to 6"),
+        (row_moved_to_another_slot, "kept totals", "slot 4, place"),
+        (somebody_left_out, "people in the books", "without one name"),
+        (rows_from_another_slot_on, "book files", "rows of slots from 3 on"),
+        (rows_from_no_slot_on, "book files", "rows of slots from '4' on"),
+    ],
+)
+def test_an_audit_finds_what_was_forged(plant: object, claim: str, said: str, file: Path) -> None:
+    Campaign.load(file).release()
+    forged = Forgery(file.parent)
+    assert callable(plant)
+    plant(forged)
+    forged.finish()
+    found = audited(file)
+    assert said in found[claim], found
