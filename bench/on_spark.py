@@ -1,8 +1,8 @@
 """`make bench-spark`: days of made-up events on a standalone Spark cluster of this machine.
 
 It has one worker, then two, of one core each; the floor is DuckDB with as many threads. Prints one
-JSON object, as `make bench` does; whatever was started is stopped. Several scales show how times
-grow: 2.5, 5 and 12.5 are 5, 10 and 25 million conversions. `bench.spark_growth` draws them.
+JSON object, as `make bench` does; whatever was started is stopped. `bench.spark_growth` has how days
+of more conversions grow.
 
 The first day plans the campaign, and is not measured.
 """
@@ -65,23 +65,23 @@ def _one_case(data: Path, workers: int) -> Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.on_spark", description=__doc__)
     parser.add_argument(
-        "--scale", type=float, nargs="+", default=[_SCALE], help="shares of the full size"
+        "--scale", type=float, default=_SCALE, help="share of the full size"
     )
     parser.add_argument("--data", type=Path, default=Path(".bench"), help="where to keep the data")
     options = parser.parse_args()
     # Whoever ends this program ends the cluster, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = {}
-    for scale in options.scale:
-        sizes, data = Sizes().scaled(scale), (options.data / f"spark-{scale:g}").absolute()
-        if not (data / "events.done").exists():
-            (data / "events").mkdir(parents=True, exist_ok=True)
-            make_events(data / "events", sizes)
-            (data / "events.done").touch()
-        for workers in (1, 2):
-            name = f"day_of_{sizes.conversions}_conversions_on_{workers}_spark_workers"
-            print(f"running {name}", file=sys.stderr)
-            results[name] = asdict(_one_case(data, workers))
+    sizes = Sizes().scaled(options.scale)
+    data = (options.data / f"spark-{options.scale:g}").absolute()
+    if not (data / "events.done").exists():
+        (data / "events").mkdir(parents=True, exist_ok=True)
+        make_events(data / "events", sizes)
+        (data / "events.done").touch()
+    for workers in (1, 2):
+        name = f"day_of_{sizes.conversions}_conversions_on_{workers}_spark_workers"
+        print(f"running {name}", file=sys.stderr)
+        results[name] = asdict(_one_case(data, workers))
     print(json.dumps(results, indent=2))
 
 

@@ -88,6 +88,28 @@ def test_a_campaign_on_spark_with_books_in_a_store(
     assert Campaign.load(file).audit().held
 
 
+@pytest.mark.slow
+def test_spark_gathers_books_in_a_store(
+    hdfs: HdfsServer, hdfs_store: RemotePath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adsbpc.campaign.books.GATHERED_EVERY", 2)
+    file = write_stored(tmp_path / "stored", hdfs_store, engine="spark", options=options())
+    Campaign.load(file).release()
+    check_who_reads(hdfs)
+    local = write_campaign(tmp_path / "local", 6, privacy=FIXED)
+    Campaign.load(local).release()
+    assert kept(file.parent) == kept(local.parent)
+    books = [step["books"] for step in steps(file.parent)]
+    assert [(each["format"], each.get("first")) for each in books] == [
+        (5, None), (6, 1), (5, None), (6, 3), (5, None), (6, 5),
+    ]  # fmt: skip
+    here = committed(file.parent, hdfs_store)
+    there = book_files.committed(local.parent)
+    assert rows_of(here[-1]) == book_files.rows_of(there[-1])
+    assert {path.below(here[0])[0] for path in here[0].stamps()} == {MANIFEST}
+    assert Campaign.load(file).audit().held
+
+
 def test_books_that_were_changed_in_a_store_stop_spark(
     hdfs: HdfsServer, hdfs_store: RemotePath, tmp_path: Path
 ) -> None:

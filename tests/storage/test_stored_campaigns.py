@@ -4,11 +4,13 @@ unit, and refuse what those refuse."""
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.campaign.book_seals import MANIFEST
 from adsbpc.campaign.erasure import forget_in_books
 from adsbpc.errors import LedgerError, SpecError
 from adsbpc.model import load_spec
@@ -16,7 +18,14 @@ from adsbpc.storage import RemotePath
 from tests.campaign import book_files
 from tests.campaign.book_files import FILES, kept
 from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
-from tests.storage.campaigns import committed, published, put_events, rows_of, write_stored
+from tests.storage.campaigns import (
+    committed,
+    published,
+    put_events,
+    rows_of,
+    write_stored,
+    written_in_parts,
+)
 from tests.storage.s3 import S3Server
 
 
@@ -79,6 +88,26 @@ def test_what_is_out_of_use_is_swept(store: RemotePath, tmp_path: Path) -> None:
     assert left[str(first)] == set(FILES[:-1])
     assert left[str(folders[-1])] == set(FILES)
     assert Campaign.load(file).verify().problem is None
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_books_are_gathered(
+    in_parts: bool, store: RemotePath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adsbpc.campaign.books.GATHERED_EVERY", 3)
+    stored = write_stored(tmp_path / "stored", store, 10)
+    with written_in_parts() if in_parts else nullcontext():
+        Campaign.load(stored).release()
+    local = write_campaign(tmp_path / "local", 10, privacy=FIXED)
+    Campaign.load(local).release()
+    assert kept(stored.parent) == kept(local.parent)
+    here, there = committed(stored.parent, store), book_files.committed(local.parent)
+    assert rows_of(here[5], FILES[:-1]) == book_files.rows_of(there[5], FILES[:-1])
+    for slot, folder in enumerate(here[:6], start=1):
+        names = {path.below(folder)[0] for path in folder.stamps()} - {MANIFEST}
+        assert names == (set(FILES[:-1]) if slot % 3 == 0 else set())
+    assert Campaign.load(stored).verify().problem is None
+    assert Campaign.load(stored).audit().held
 
 
 @pytest.mark.slow

@@ -149,11 +149,11 @@ def first_ungathered(firsts: Sequence[int]) -> int:
     return gathering[-1] + 1 if gathering else 1
 
 
-def gathered_rows(engine: Engine, books: Books, file: str) -> list[str]:
-    """What files that a slot gathers add to its own, as queries of which there may be none."""
+def gathered_rows(engine: Engine, books: Books, file: str) -> str:
+    """What a slot's file has besides its own rows, as what is added to a query of those."""
     names = {NAMES: ("user_id", "number"), CELLS: CELL_COLUMNS}.get(file, CUT_COLUMNS)
     paths = books.paths(file, books.gathered(file))
     if not paths:
-        return []
+        return ""
     rows = engine.read_written(f"gathered_{file.removesuffix('.parquet')}", paths, names)
-    return [f"SELECT {', '.join(names)} FROM {rows} AS gathered"]
+    return f" UNION ALL SELECT {', '.join(names)} FROM {rows} AS gathered"

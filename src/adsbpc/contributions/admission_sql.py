@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from adsbpc.contributions.columns_sql import Factors, Moves
-from adsbpc.contributions.filter_sql import column_of, slot_values, whole, with_parts
+from adsbpc.contributions.filter_sql import column_of, whole, with_parts
 from adsbpc.engines import Relation
 from adsbpc.model.layout import Layout
 from adsbpc.privacy.filter import PARTS, Terms
@@ -144,8 +144,7 @@ SELECT cut.number, cut, charge FROM (
     sum(wide_of(charge_high, charge_low)) AS spent
   FROM {past} AS past
   JOIN ({left}) AS cut_now ON cut_now.number = past.number
-  LEFT JOIN (VALUES {slot_values(self.terms.listed)}) AS cost_with (slot, cost)
-    ON cost_with.slot = past.slot
+  LEFT JOIN {self.rows["costs"]} AS cost_with ON cost_with.slot = past.slot
   GROUP BY past.number"""
 
     def counted(self, number: int, earlier: str, left: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adsbpc.contributions.filter_sql import column_of, slot_values, whole
+from adsbpc.contributions.filter_sql import column_of, whole
 from adsbpc.contributions.interface import LARGEST_NEED
 from adsbpc.engines import Relation
 from adsbpc.model.layout import Layout, View
@@ -41,7 +41,6 @@ def met_sql(
     layout: Layout,
     places: int,
     rows: Mapping[str, Relation],
-    costs: Sequence[int],
     largest: int | None,
 ) -> str:
     """The columns that earlier slots have rows of, with what those add to their cost."""
@@ -54,7 +53,7 @@ FROM (
     sum(wide(past.moved * cost)) AS before
   FROM {rows["past"]} AS past
   JOIN {rows["columns"]} AS now ON now.place = {column_of("past.cell", view, places)}
-  JOIN (VALUES {slot_values(costs)}) AS cost_with (slot, cost) ON cost_with.slot = past.slot
+  JOIN {rows["costs"]} AS cost_with ON cost_with.slot = past.slot
   WHERE now.depth = {view.depth}
   GROUP BY place, now.asked, needed
 ) AS earlier"""

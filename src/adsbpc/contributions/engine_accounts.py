@@ -121,7 +121,9 @@ class EngineAccounts:
             )
         self._set_columns()
         self._own = costs[-1]
-        self._meet_the_past(costs)
+        by_slot = {"slot": list(range(1, self._slot + 1)), "cost": list(costs)}
+        self._rows["costs"] = self._engine.numbers("costs", by_slot)
+        self._meet_the_past()
         self._opened = True
 
     def needs(self, costs: Costs, edges: Sequence[int], growth: Growth | None = None) -> Integers:
@@ -166,7 +168,7 @@ class EngineAccounts:
             f" coalesce(renewed.spent, wide(0)) AS spent FROM {rows['users_before']} AS kept"
             f" LEFT JOIN {rows['renewed']} AS renewed ON renewed.number = kept.number"
         )
-        self._meet_the_past(terms.listed)
+        self._meet_the_past()
         self._is_renewed = True
         return self._past_totals(terms)
 
@@ -218,19 +220,23 @@ class EngineAccounts:
         found = self._engine.rows(
             "totals of what is kept",
             f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}"
-            f"\nUNION ALL\n{self._above_limits(terms)}",
+            f"\nUNION ALL\n{self._above_limits(terms)}\nUNION ALL\n{self._beside_the_layout()}",
         )
+        by_place = {place: row for place, *row in found}
+        beside, least, most = by_place.pop(_BESIDE_THE_LAYOUT)
+        if beside:
+            raise ContributionError(
+                f"cell_index = {least if least < 0 else most}: the layout has cells 0 to "
+                f"{self._last_cell}"
+            )
+        if by_place.pop(_ABOVE_LIMITS)[0]:
+            raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
+        of_names = int(by_place.pop(OF_NAMES)[1])
         totals = [0] * (cut_column + cuts)
-        of_names = first = second = 0
-        for place, total, first_sum, second_sum in found:
-            if place == _ABOVE_LIMITS and total > 0:
-                raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
-            if place == OF_NAMES:
-                of_names = int(first_sum)
-            elif place >= 0:
-                totals[place] = int(total)
-                first, second = first + int(first_sum), second + int(second_sum)
-        self.people = of_names, first, second
+        for place, (total, *_) in by_place.items():
+            totals[place] = int(total)
+        sums = [sum(int(row[k]) for row in by_place.values()) for k in (1, 2)]
+        self.people = of_names, *sums
         return totals
 
     def people_by_name(self) -> int:
@@ -290,8 +296,8 @@ class EngineAccounts:
         else:
             self._table("columns", columns)
 
-    def _meet_the_past(self, costs: Sequence[int]) -> None:
-        self._table("met", met_sql(self.layout, self._places, self._rows, costs, self._largest))
+    def _meet_the_past(self) -> None:
+        self._table("met", met_sql(self.layout, self._places, self._rows, self._largest))
 
     def _people(self, factors: Factors, moves: Moves | None = None) -> str:
         return people_sql(self._rows, self._own, factors, self._carried, moves)
@@ -307,17 +313,7 @@ class EngineAccounts:
         """This slot's cells by number."""
         rows = self._rows
         self._table("named", named_sql(self._relation, self._slot, rows["names_before"]))
-        ((known, least, most),) = self._engine.rows(
-            "places",
-            f"SELECT (SELECT count(*) FROM {rows['names_before']} AS names),"
-            f" min(cell_index), max(cell_index) FROM {rows['named']} AS named",
-        )
-        last = (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
-        if most is not None and not 0 <= least <= most <= last:
-            raise ContributionError(
-                f"cell_index = {least if least < 0 else most}: the layout has cells 0 to {last}"
-            )
-        self._table("names_new", new_names_sql(rows["named"], int(known)))
+        self._table("names_new", new_names_sql(rows["named"], rows["names_before"]))
         asked = asked_sql(self.layout, self._places, rows["named"], rows["names_new"])
         if self.layout.once:
             # Who was counted, the books say: the same on every retry, whatever comes late.
@@ -344,6 +340,17 @@ SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS afte
   WHERE NOT coalesce(spent <= {whole(terms.kept_limit)}, FALSE)){cuts} AS BIGINT),
   wide(0), wide(0)"""
 
+    @property
+    def _last_cell(self) -> int:
+        return (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
+
+    def _beside_the_layout(self) -> str:
+        """Rows with a cell that is not there, and the least and the last such, likewise."""
+        least, most = (f"wide(coalesce({most}(cell_index), 0))" for most in ("min", "max"))
+        return f"""
+SELECT {_BESIDE_THE_LAYOUT}, CAST(count(*) AS BIGINT), {least}, {most}
+FROM {self._rows["named"]} AS named WHERE cell_index NOT BETWEEN 0 AND {self._last_cell}"""
+
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
         halves = ", ".join(
@@ -364,12 +371,11 @@ SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS afte
             for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
                 renewed = self._rows[f"renewed_{number}"]
                 parts[file] += f" UNION ALL SELECT {columns} FROM {renewed} AS renewed"
-        for file, sql in parts.items():
+        for file in parts:
             # Where the past was let in again, its rows are there already.
-            is_there = file != NAMES and self._is_renewed
-            more = [] if is_there else gathered_rows(self._engine, self._books, file)
-            whole = "\nUNION ALL\n".join([sql, *more])
-            self._engine.write_parquet(f"write {file}", whole, self._books.new / file)
+            if file == NAMES or not self._is_renewed:
+                parts[file] += gathered_rows(self._engine, self._books, file)
+        self._engine.write_all({self._books.new / file: sql for file, sql in parts.items()})
 
     def _earlier_cut(self, text: AdmissionSql, file: str, left: str) -> str:
         return text.earlier_cut(self._rows[_PAST_CUT[file]], left)
@@ -381,8 +387,8 @@ SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS afte
         )
 
 
-# A row of the look at totals that is of no cell.
-_ABOVE_LIMITS = OF_NAMES - 1
+# Rows of the look at totals that are of no cell.
+_ABOVE_LIMITS, _BESIDE_THE_LAYOUT = OF_NAMES - 1, OF_NAMES - 2
 _PAST_CUT = {CUT: "past_cut", REST: "past_rest"}
 
 

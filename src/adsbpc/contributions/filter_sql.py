@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from adsbpc.model.layout import View
 from adsbpc.privacy.filter import FORECAST_BITS, LARGEST_COST, PARTS, Growth, Pace
 
@@ -11,14 +9,6 @@ from adsbpc.privacy.filter import FORECAST_BITS, LARGEST_COST, PARTS, Growth, Pa
 def whole(value: int) -> str:
     """A literal of up to 128 bits."""
     return f"wide('{int(value)}')"
-
-
-def slot_values(costs: Sequence[int]) -> str:
-    """Rows (slot, cost) for a VALUES clause."""
-    return ", ".join(
-        f"(CAST({slot} AS BIGINT), CAST({int(cost)} AS BIGINT))"
-        for slot, cost in enumerate(costs, start=1)
-    )
 
 
 def column_of(cell: str, view: View, places: int) -> str:

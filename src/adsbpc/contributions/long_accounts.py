@@ -158,8 +158,7 @@ WHERE depth = {view.depth}"""
             SUMS: self._brought_together("sums", "cell"),
             USERS: self._brought_together("users", "number"),
         }
-        for file, sql in parts.items():
-            self._engine.write_parquet(f"write {file}", sql, self._books.new / file)
+        self._engine.write_all({self._books.new / file: sql for file, sql in parts.items()})
 
     def _brought_together(self, file: str, key: str) -> str:
         """Rows as they are after the slot: all of them, or those that changed since all were

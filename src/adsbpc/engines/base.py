@@ -210,6 +210,11 @@ class Engine(ABC):
         files in a store, each of which it notes in `path.uploaded`. They are of people: nobody but
         the owner can read them."""
 
+    def write_all(self, queries: Mapping[Place, str]) -> None:
+        """The same for several files. Steps are named after them."""
+        for path, sql in queries.items():
+            self.write_parquet(f"write {path.name}", sql, path)
+
     def hashes(self, files: Sequence[Place]) -> list[str | OSError]:
         """SHA-256 of whole files, or why one cannot be read; where the rows are computed."""
         return hashes_of(files)

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, insert, or_, select
 
 from adsbpc.errors import BudgetError, LedgerError, TermsError
@@ -52,7 +53,8 @@ def body_of(row: Row[Any]) -> str:
 def content_of(row: Row[Any]) -> dict[str, Any]:
     """A body that is an object."""
     try:
-        content = json.loads(body_of(row))
+        # In half the time of Python's own: all state is read at every slot.
+        content = from_json(body_of(row))
     except ValueError:
         content = None
     if not isinstance(content, dict):

@@ -105,6 +105,15 @@ class Estimates:
 
     def _row_variances(self, depth: int) -> Reals:
         """By row and sum of a view, for noise of variance 1 in every column."""
+        if depth not in self._known_variances:
+            self._known_variances[depth] = self._variances_of_rows(depth)
+        return self._known_variances[depth]
+
+    @cached_property
+    def _known_variances(self) -> dict[int, Reals]:
+        return {}
+
+    def _variances_of_rows(self, depth: int) -> Reals:
         if self.counted.apart:
             return self._apart[1][depth]
         if len(self.counted.views) == 1:

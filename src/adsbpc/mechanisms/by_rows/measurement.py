@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from math import sqrt
+from operator import mul
 
 import numpy as np
 
@@ -177,10 +178,8 @@ class Measurement:
     ) -> list[int]:
         """sum_s B_ts m X_s, exactly, for every column and for what was cut."""
         entries, cells = self.strategy.rows[len(kept) - 1], len(self.layout)
-        mixed = [
-            sum(entry * total for entry, total in zip(entries, column, strict=True))
-            for column in zip(*kept, strict=True)
-        ]
+        assert len(entries) == len(kept)
+        mixed = [sum(map(mul, entries, column)) for column in zip(*kept, strict=True)]
         of_cells = multipliers_of(multipliers[0], sizes) or (multipliers[0],) * cells
         moved = [each * total for each, total in zip(of_cells, mixed, strict=False)]
         cut = [each * total for each, total in zip(multipliers[1:], mixed[cells:], strict=True)]
