@@ -220,15 +220,9 @@ class EngineAccounts:
         found = self._engine.rows(
             "totals of what is kept",
             f"{sums_by_place(kept, self._places)}{counted}\nUNION ALL{hash_of_names(names)}"
-            f"\nUNION ALL\n{self._above_limits(terms)}\nUNION ALL\n{self._beside_the_layout()}",
+            f"\nUNION ALL\n{self._above_limits(terms)}",
         )
         by_place = {place: row for place, *row in found}
-        beside, least, most = by_place.pop(_BESIDE_THE_LAYOUT)
-        if beside:
-            raise ContributionError(
-                f"cell_index = {least if least < 0 else most}: the layout has cells 0 to "
-                f"{self._last_cell}"
-            )
         if by_place.pop(_ABOVE_LIMITS)[0]:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
         of_names = int(by_place.pop(OF_NAMES)[1])
@@ -313,7 +307,17 @@ class EngineAccounts:
         """This slot's cells by number."""
         rows = self._rows
         self._table("named", named_sql(self._relation, self._slot, rows["names_before"]))
-        self._table("names_new", new_names_sql(rows["named"], rows["names_before"]))
+        ((known, least, most),) = self._engine.rows(
+            "places",
+            f"SELECT (SELECT count(*) FROM {rows['names_before']} AS names),"
+            f" min(cell_index), max(cell_index) FROM {rows['named']} AS named",
+        )
+        last = (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
+        if most is not None and not 0 <= least <= most <= last:
+            raise ContributionError(
+                f"cell_index = {least if least < 0 else most}: the layout has cells 0 to {last}"
+            )
+        self._table("names_new", new_names_sql(rows["named"], int(known)))
         asked = asked_sql(self.layout, self._places, rows["named"], rows["names_new"])
         if self.layout.once:
             # Who was counted, the books say: the same on every retry, whatever comes late.
@@ -339,17 +343,6 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
 SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS after
   WHERE NOT coalesce(spent <= {whole(terms.kept_limit)}, FALSE)){cuts} AS BIGINT),
   wide(0), wide(0)"""
-
-    @property
-    def _last_cell(self) -> int:
-        return (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
-
-    def _beside_the_layout(self) -> str:
-        """Rows with a cell that is not there, and the least and the last such, likewise."""
-        least, most = (f"wide(coalesce({most}(cell_index), 0))" for most in ("min", "max"))
-        return f"""
-SELECT {_BESIDE_THE_LAYOUT}, CAST(count(*) AS BIGINT), {least}, {most}
-FROM {self._rows["named"]} AS named WHERE cell_index NOT BETWEEN 0 AND {self._last_cell}"""
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"
@@ -387,8 +380,8 @@ FROM {self._rows["named"]} AS named WHERE cell_index NOT BETWEEN 0 AND {self._la
         )
 
 
-# Rows of the look at totals that are of no cell.
-_ABOVE_LIMITS, _BESIDE_THE_LAYOUT = OF_NAMES - 1, OF_NAMES - 2
+# A row of the look at totals that is of no cell.
+_ABOVE_LIMITS = OF_NAMES - 1
 _PAST_CUT = {CUT: "past_cut", REST: "past_rest"}
 
 

@@ -25,8 +25,7 @@ FROM (
 LEFT JOIN {names_before} AS names ON names.user_id = now.user_id"""
 
 
-def new_names_sql(named: Relation, names_before: Relation) -> str:
-    known = f"(SELECT count(*) FROM {names_before} AS known)"
+def new_names_sql(named: Relation, known: int) -> str:
     return f"""
 SELECT user_id, CAST({known} + row_number() OVER (ORDER BY user_id) AS BIGINT) AS number
 FROM (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -368,16 +367,6 @@ class SparkEngine(Engine):
             raise EngineError(self.name, what, f"{path} cannot be written ({error})") from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-    def write_all(self, queries: Mapping[Place, str]) -> None:
-        # At once: most of what a small file takes is planning, and answers of a store.
-        with ThreadPoolExecutor(len(queries)) as threads:
-            written = [
-                threads.submit(self.write_parquet, f"write {path.name}", sql, path)
-                for path, sql in queries.items()
-            ]
-        for each in written:
-            each.result()
 
     def hashes(self, files: Sequence[Place]) -> list[str | OSError]:
         remote = [each for each in files if isinstance(each, RemotePath)]
