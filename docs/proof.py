@@ -51,7 +51,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "charged, drawn and published once": (
         "durable.py", "storage/*.py", "ledger/*.py", "campaign/release.py", "campaign/restore.py",
-        "campaign/books.py", "campaign/book_seals.py", "engines/spark_folders.py",
+        "campaign/books.py", "campaign/book_seals.py", "campaign/book_uses.py",
+        "engines/spark_folders.py",
         "campaign/release_folder.py", "campaign/fits.py",
         "campaign/declared_fits.py", "campaign/data_path.py", "campaign/planning.py",
         "campaign/promise.py", "campaign/overview.py", "campaign/erasure.py", "campaign/run.py",

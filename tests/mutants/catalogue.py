@@ -137,6 +137,14 @@ MUTANTS = (
         "spent + charge > {whole(most)}", "spent > {whole(most)}", _BOOKS,
     ),
     Mutant(
+        "a slot before gathered ones is forgotten", "contributions/account_books.py",
+        "before = firsts[slot - 1] - 1", "before = firsts[slot - 1] - 2", _RENEWALS,
+    ),
+    Mutant(
+        "a renewed past is gathered and stays", "contributions/account_books.py",
+        "first = max(first, self.renewed + 1)", "first = max(first, self.renewed)", _RENEWALS,
+    ),
+    Mutant(
         "what was cut of another user in a long campaign", "contributions/long_accounts.py",
         "ON past.cell = people.number * {self._places} + {len(self.layout)}",
         "ON past.cell % {self._places} = {len(self.layout)}", _LONG,
