@@ -3,18 +3,28 @@ else changes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.audit import noise_claims
+from adsbpc.audit.claims import Claim
+from adsbpc.audit.promised_plan import PromisedPlan
+from adsbpc.audit.record import Record
 from adsbpc.campaign.books import BookFolder
 from adsbpc.errors import LedgerError
+from adsbpc.mechanisms.by_rows.outlook import Outlook
+from adsbpc.mechanisms.by_rows.state import Row
 from adsbpc.model import load_spec
 from tests.audit.campaigns import broken
 from tests.audit.forgery import Forgery
 from tests.campaign.book_files import FILES, committed, kept, rows_of, steps
-from tests.campaign.files import FIXED, PERSONAL, write_campaign
+from tests.campaign.files import FIXED, PERSONAL, edit, write_campaign
 from tests.campaign.test_books import fail_to_commit
 
 NAMES, CELLS, CUT, REST, USERS = FILES
@@ -111,19 +121,48 @@ def test_a_campaign_that_an_earlier_version_began_is_gathered_whole(
     assert audited(file) == {}
 
 
-def test_what_was_let_in_before_the_past_was_renewed_stays(file: Path, tmp_path: Path) -> None:
+def test_what_was_let_in_before_the_past_was_renewed_stays(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An audit counts what people cost before."""
+
+    def choose(_: Outlook, rows: Sequence[Row], *_given: Any) -> float:
+        return 0.9 if len(rows) < 3 else 0.7 if len(rows) < 7 else 0.5
+
+    monkeypatch.setattr(Outlook, "choose", choose)
+    monkeypatch.setattr("adsbpc.mechanisms.by_rows.mechanism.sizes_of", lambda *given: given[2])
     renewing = write_campaign(tmp_path / "renewing", SLOTS, privacy=RENEWING)
     Campaign.load(renewing).release()
     renewed = [n for n, step in enumerate(steps(renewing.parent), start=1) if step["renewal"]]
-    assert len(renewed) > 1
-    assert audited(renewing) == {}
-    for slot, names in enumerate(present(renewing)[:6], start=1):
-        gathering = -(-slot // 3) * 3
-        stays = slot == gathering or any(slot <= each <= gathering for each in renewed)
-        assert names == (
-            ({NAMES} if slot == gathering else set()) | ({CELLS, CUT, REST} if stays else set())
-        )
+    assert renewed == [4, 8]
+    assert broken(Campaign.load(renewing).audit(), True) == {}
+    rows = {CELLS, CUT, REST}
+    assert present(renewing)[:6] == [set(), set(), set(GATHERED), rows, set(), set(GATHERED)]
+
+
+def test_an_audit_counts_newcomers_once(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Histograms of needs are held against them: here everybody is new on every slot."""
+    counted: list[list[int]] = []
+    histograms = noise_claims.histograms
+
+    def watched(record: Record, plan: PromisedPlan, newcomers: Sequence[int] | None) -> Claim:
+        counted.append([*(newcomers or ())])
+        return histograms(record, plan, newcomers)
+
+    monkeypatch.setattr(noise_claims, "histograms", watched)
+    for name in ("impressions", "conversions"):
+        path = file.parent / f"{name}.parquet"
+        rows = pq.read_table(path)
+        days = [str(moment.day) for moment in rows["timestamp"].to_pylist()]
+        users = zip(rows["user_id"].to_pylist(), days, strict=True)
+        column = pa.array([f"{user} on {day}" for user, day in users])
+        pq.write_table(rows.set_column(0, "user_id", column), path)
+    edit(file, FIXED, PERSONAL)
+    Campaign.load(file).release()
+    assert audited(file) == {}
+    assert counted == [[12, 0, *[12] * 8]]
 
 
 # ---- forged --------------------------------------------------------------------------------------

@@ -130,12 +130,13 @@ class BookAudit:
 
     def _new_people(self, slot: int, books: BookRows, last: int) -> tuple[int, int]:
         """How many people were new on a slot, and the last number of them; before it, that was
-        `last`. Names that were gathered are told apart by their numbers, which only grow."""
-        names = f"{self._files.names([slot])} AS names"
+        `last`. Files may have the names of other slots too: numbers, which only grow, tell them
+        apart."""
+        names = f"{self._files.names([slot])} AS names WHERE number > {last}"
         if self._files.is_gathered(slot):
             number = f"whole_div(cell, {self._plan.columns.books_places})"
             newest = f"SELECT coalesce(max({number}), {last}) FROM {books.cells} AS cells"
-            names += f" WHERE number > {last} AND number <= ({newest})"
+            names += f" AND number <= ({newest})"
         ((new, newest),) = self._engine.rows(
             "newcomers", f"SELECT count(*), coalesce(max(number), {last}) FROM {names}"
         )

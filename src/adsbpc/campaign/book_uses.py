@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adsbpc.contributions.account_books import GATHERED
+from adsbpc.errors import LedgerError
 
 # Of the files of a long campaign, of which only the newest are read again. In format 3 all were
 # whole, now every so many slots' are, and the others hold what changed since.
@@ -47,7 +48,14 @@ def renewed_last(steps: Steps) -> int:
 
 def firsts_of(steps: Steps) -> tuple[int, ...]:
     """The first slot of which each one's books have the rows."""
-    return tuple(_books_of(step).get("first", slot) for slot, step in enumerate(steps, start=1))
+    found = tuple(_books_of(step).get("first", slot) for slot, step in enumerate(steps, start=1))
+    for slot, first in enumerate(found, start=1):
+        if type(first) is not int or not 1 <= first <= slot:
+            raise LedgerError(
+                f"slot {slot}: its books have the rows of slots from {first!r} on, the ledger "
+                "says. Run adsbpc status --verify"
+            )
+    return found
 
 
 def gathered(steps: Steps) -> dict[int, tuple[str, ...]]:

@@ -80,6 +80,7 @@ class EngineAccounts:
         self._rows: dict[str, Relation] = {}
         self._opened = self._is_renewed = False
         self._sizes: tuple[int, ...] = ()
+        self._costs: tuple[int, ...] = ()
         self._own = 0
         # SECRET: sums that say of whom the slot's rows are, once it is admitted.
         self.people: tuple[int, ...] = ()
@@ -90,13 +91,18 @@ class EngineAccounts:
     def open(self, costs: Costs, sizes: Sequence[int] = (), past: Gram | None = None) -> None:
         """This slot's cells with what earlier ones add to their cost, and the needs and account of
         everybody in it."""
-        costs = listed(costs)
+        costs = tuple(listed(costs))
         if len(costs) != self._slot:
             raise ContributionError(
                 f"slot {len(costs)} of personal budgets: these are the books of slot {self._slot}"
             )
         if self._opened:
+            if costs != self._costs:
+                raise ContributionError(
+                    f"slot {self._slot} of personal budgets: opened with other costs of slots"
+                )
             return
+        self._costs = costs
         self._rows |= read_books(self._engine, self._books, self._relation)
         self._give_numbers()
         # Of this slot's opening; only layouts in which no view sums cells have them.

@@ -15,6 +15,7 @@ from operator import mul
 
 import numpy as np
 
+from adsbpc.errors import PrivacyError
 from adsbpc.mechanisms.by_rows.cut import Column, columns_for, times_counted
 from adsbpc.mechanisms.by_rows.needs import Needs
 from adsbpc.mechanisms.by_rows.sizes import ONE_SIZE, multipliers_of, unit_parts
@@ -178,7 +179,8 @@ class Measurement:
     ) -> list[int]:
         """sum_s B_ts m X_s, exactly, for every column and for what was cut."""
         entries, cells = self.strategy.rows[len(kept) - 1], len(self.layout)
-        assert len(entries) == len(kept)
+        if len(entries) != len(kept):
+            raise PrivacyError(f"row {len(kept)} of the strategy has {len(entries)} entries")
         mixed = [sum(map(mul, entries, column)) for column in zip(*kept, strict=True)]
         of_cells = multipliers_of(multipliers[0], sizes) or (multipliers[0],) * cells
         moved = [each * total for each, total in zip(of_cells, mixed, strict=False)]
