@@ -1,8 +1,8 @@
 """`make bench-spark`: days of made-up events on a standalone Spark cluster of this machine.
 
 It has one worker, then two, of one core each; the floor is DuckDB with as many threads. Prints one
-JSON object, as `make bench` does; whatever was started is stopped. `bench.spark_growth` has how days
-of more conversions grow.
+JSON object, as `make bench` does; whatever was started is stopped. How days of more conversions
+grow, `bench.spark_growth` measures.
 
 The first day plans the campaign, and is not measured.
 """
@@ -64,9 +64,7 @@ def _one_case(data: Path, workers: int) -> Measured:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.on_spark", description=__doc__)
-    parser.add_argument(
-        "--scale", type=float, default=_SCALE, help="share of the full size"
-    )
+    parser.add_argument("--scale", type=float, default=_SCALE, help="share of the full size")
     parser.add_argument("--data", type=Path, default=Path(".bench"), help="where to keep the data")
     options = parser.parse_args()
     # Whoever ends this program ends the cluster, too.
