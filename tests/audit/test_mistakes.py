@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from adsbpc import Campaign
+from adsbpc.errors import ContributionError
 from adsbpc.mechanisms.by_rows.measurement import Measurement
 from adsbpc.model import Adjacency, Layout
 from adsbpc.privacy import Renewal, Terms, noisy_totals, row_scale
@@ -23,11 +24,16 @@ PLANNED, RENEWED = Measurement.terms, Measurement.renewal
 Numbers = tuple[int, ...]
 
 
-def only_rows_so_far(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
+def only_rows_so_far(self: Measurement, slot: int) -> Numbers:
     """Rows of the future do not count."""
     so_far = self.strategy.matrix[:slot, :slot]
-    costs = tuple(int(cost) for cost in (so_far.T @ so_far)[slot - 1])
-    return replace(PLANNED(self, slot, multipliers, sizes), costs=costs)
+    return tuple(int(cost) for cost in (so_far.T @ so_far)[slot - 1])
+
+
+def another_cost(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
+    """Not those that the books were opened with."""
+    planned = PLANNED(self, slot, multipliers, sizes)
+    return replace(planned, costs=(*planned.listed[:-1], planned.own - 1))
 
 
 def everything_at_once(self: Measurement, slot: int, multipliers: Numbers, sizes: Numbers) -> Terms:
@@ -72,17 +78,28 @@ def audited(directory: Path, privacy: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "expected"),
+    ("method", "mistake", "expected"),
     [
-        (only_rows_so_far, {"costs of people", "plain recount", "accounts"}),
-        (everything_at_once, {"costs of people", "plain recount"}),
+        ("costs", only_rows_so_far, {"costs of people", "plain recount", "accounts"}),
+        ("terms", everything_at_once, {"costs of people", "plain recount"}),
     ],
 )
 def test_a_mistake_of_the_filter(
-    mistake: object, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str,
+    mistake: object,
+    expected: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Measurement, "terms", mistake)
+    monkeypatch.setattr(Measurement, method, mistake)
     assert audited(tmp_path, FIXED).keys() == expected
+
+
+def test_two_costs_of_a_slot_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_campaign(tmp_path, privacy=FIXED)
+    monkeypatch.setattr(Measurement, "terms", another_cost)
+    with pytest.raises(ContributionError, match="opened with other costs of slots"):
+        Campaign.load(file).release(1)
 
 
 @pytest.mark.slow

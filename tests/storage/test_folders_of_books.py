@@ -100,10 +100,10 @@ def test_a_changed_part_or_manifest_stops_everything(memory: RemotePath, tmp_pat
 def test_a_manifest_of_a_later_version_is_refused(memory: RemotePath, tmp_path: Path) -> None:
     file = released(tmp_path, memory, "2026-03-02")
     step = steps(tmp_path)[1]
-    step["books"]["format"] = 6
+    step["books"]["format"] = 7
     folder = books.BookFolder.all_of(load_spec(file))[0]
     problem = folder.problem([steps(tmp_path)[0], step])
-    assert "slot 2: its books have format 6: this adsbpc reads formats 1 to 5" in str(problem)
+    assert "slot 2: its books have format 7: this adsbpc reads formats 1 to 6" in str(problem)
 
 
 def test_what_is_out_of_use_is_swept(memory: RemotePath, tmp_path: Path) -> None:
