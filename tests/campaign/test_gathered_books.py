@@ -16,7 +16,8 @@ from adsbpc.audit import noise_claims
 from adsbpc.audit.claims import Claim
 from adsbpc.audit.promised_plan import PromisedPlan
 from adsbpc.audit.record import Record
-from adsbpc.campaign.books import BookFolder
+from adsbpc.campaign.books import GATHERED_EVERY, BookFolder
+from adsbpc.contributions.account_books import first_ungathered, slots_read
 from adsbpc.errors import LedgerError
 from adsbpc.mechanisms.by_rows.outlook import Outlook
 from adsbpc.mechanisms.by_rows.state import Row
@@ -47,6 +48,15 @@ def audited(file: Path) -> dict[str, str]:
 def present(file: Path) -> list[set[str]]:
     """Names of the files of each slot."""
     return [{found.name for found in folder.iterdir()} for folder in committed(file.parent)]
+
+
+def test_a_release_late_in_the_year_opens_few_files() -> None:
+    """Figures of docs/ledger.md: four files of each slot that is read, and the last accounts."""
+    firsts: tuple[int, ...] = ()
+    for slot in range(1, 365):
+        firsts += (slot if slot % GATHERED_EVERY else first_ungathered(firsts),)
+    assert len(GATHERED) * len(slots_read(firsts, 1)) + 1 == 93
+    assert len(GATHERED) * len(slots_read(range(1, 365), 1)) + 1 == 1_457
 
 
 def test_nothing_else_changes(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

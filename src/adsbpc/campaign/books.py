@@ -60,14 +60,13 @@ from adsbpc.storage import Place, RemotePath, hashes_of, remove_tree
 _RELEASED = "released"
 # Of the five files. Format 1 had four, and was not named in the ledger before it had a number.
 _FORMAT = 2
-# Of either kind, where each of the files is a folder of several, which a manifest names.
-_FOLDER_FORMAT = 5
-# Of the five files or folders, with rows of slots before it, from a `first` one on.
-_GATHERED_FORMAT = 6
+# Where each of the files, of any kind, is a folder of several, which a manifest names; and where
+# the five files or folders have rows of slots before theirs, from a `first` one on.
+_FOLDER_FORMAT, _GATHERED_FORMAT = 5, 6
 WHOLE_EVERY = 128
 GATHERED_EVERY = 32
-# What is out of use is removed this many slots later, when nobody can still be reading it, if it is
-# of one of so many slots: older ones were swept before.
+# What is out of use is removed so many slots later, when nobody can still be reading it, from so
+# many slots: older ones were swept before.
 _KEPT_SLOTS = 3
 _SWEPT = 8
 # Signs in a path that some engine takes for a pattern.
@@ -102,13 +101,12 @@ class BookFolder:
         What has to be read whole is left to `hashes`."""
         earlier = tuple(self._committed(slot, step) for slot, step in enumerate(steps, start=1))
         own = self._own(steps)
-        old = [step for step in own if step["books"].get("format", 1) < _FORMAT]
         since, firsts = renewed_last(own), firsts_of(own)
-        is_due = (len(steps) + 1) % GATHERED_EVERY == 0
-        gathers = first_ungathered(firsts) if is_due else None
+        five_since = 1 + sum(step["books"].get("format", 1) < _FORMAT for step in own)
+        gathers = None if (len(steps) + 1) % GATHERED_EVERY else first_ungathered(firsts)
         with self._opened(steps, hashes) as new:
             parts = self._parts(steps, {*slots_read(firsts, 1), *slots_read(firsts, since)})
-            yield Books(earlier, new, since, len(old) + 1, parts, firsts, gathers)
+            yield Books(earlier, new, since, five_since, parts, firsts, gathers)
 
     @contextmanager
     def long_attempt(
@@ -224,8 +222,8 @@ class BookFolder:
 
     def _named(self, steps: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
         """Slots for which the ledger names books."""
-        numbered = enumerate(steps, start=1)
-        return [(slot, step) for slot, step in numbered if "books" in step_of(step, self._measure)]
+        own = enumerate(self._own(steps), start=1)
+        return [(slot, steps[slot - 1]) for slot, step in own if "books" in step]
 
     def _own(self, steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [step_of(step, self._measure) for step in steps]
@@ -281,9 +279,9 @@ class BookFolder:
         if isinstance(self.folder, RemotePath):
             self._sweep_store(steps, self.folder)
             return
-        out_of_use = list(enumerate(steps[:-_KEPT_SLOTS], start=1))
-        in_use = whole_in_use(self._own(steps), _KEPT_SLOTS)
-        before = last_whole(self._own(steps[: min(in_use) - 1])) if in_use else 0
+        own, out_of_use = self._own(steps), list(enumerate(steps[:-_KEPT_SLOTS], start=1))
+        in_use = whole_in_use(own, _KEPT_SLOTS)
+        before = last_whole(own[: min(in_use) - 1]) if in_use else 0
         out_of_use = [*out_of_use[:-_SWEPT][before - 1 : before], *out_of_use[-_SWEPT:]]
         for slot, step in out_of_use:
             committed = self._committed(slot, step)
@@ -292,7 +290,6 @@ class BookFolder:
             for other in self._slot(slot).glob("attempt=*"):
                 if other != committed:
                     remove_tree(other)
-        own = self._own(steps)
         replaced = gathered(own[:-_KEPT_SLOTS])
         for slot in replaced.keys() - gathered(own[: -_KEPT_SLOTS - _SWEPT]):
             for file in replaced[slot]:
@@ -304,14 +301,14 @@ class BookFolder:
             str(self._slot(slot)): self._committed(slot, step)
             for slot, step in enumerate(steps[:-_KEPT_SLOTS], start=1)
         }
-        in_use = {str(self._slot(slot)) for slot in whole_in_use(self._own(steps), _KEPT_SLOTS)}
-        by_slot = gathered(self._own(steps[:-_KEPT_SLOTS])).items()
-        elsewhere = {str(self._slot(slot)): files for slot, files in by_slot}
+        own = self._own(steps)
+        in_use = {str(self._slot(slot)) for slot in whole_in_use(own, _KEPT_SLOTS)}
+        elsewhere = {str(self._slot(n)): f for n, f in gathered(own[:-_KEPT_SLOTS]).items()}
         with suppress(OSError):
             for file in folder.stamps() if old else ():
                 slot, *attempt = file.below(folder)
-                committed = old.get(str(folder / slot))
                 above = str(folder / slot)
+                committed = old.get(above)
                 replaced = elsewhere.get(above, ()) + (READ_AGAIN if above not in in_use else ())
                 is_replaced = bool(attempt[1:2]) and attempt[1] in replaced
                 if committed is not None and (attempt[0] != committed.name or is_replaced):

@@ -98,9 +98,7 @@ class EngineAccounts:
             )
         if self._opened:
             if costs != self._costs:
-                raise ContributionError(
-                    f"slot {self._slot} of personal budgets: opened with other costs of slots"
-                )
+                raise ContributionError(f"slot {self._slot}: opened with other costs of slots")
             return
         self._costs = costs
         self._rows |= read_books(self._engine, self._books, self._relation)
@@ -229,7 +227,7 @@ class EngineAccounts:
             f"\nUNION ALL\n{self._above_limits(terms)}",
         )
         by_place = {place: row for place, *row in found}
-        if by_place.pop(_ABOVE_LIMITS)[0]:
+        if by_place.pop(_ABOVE_LIMITS)[0] != 0:
             raise PrivacyError(f"slot {terms.slot}: accounts would pass what users may spend")
         of_names = int(by_place.pop(OF_NAMES)[1])
         totals = [0] * (cut_column + cuts)
