@@ -25,6 +25,7 @@ from adsbpc.contributions.account_books import (
 )
 from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
 from adsbpc.contributions.columns_sql import Factors, Moves, columns_sql, met_sql, people_sql
+from adsbpc.contributions.cutting import cut_where_close
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
     LARGEST_SIZED,
@@ -198,13 +199,7 @@ class EngineAccounts:
         text = self._admission(terms)
         self._table("people", self._people(text.factors(), text.moves()))
         self._table("close", text.close())
-        self._table("short", text.short())
-        self._table("charged", text.charged())
-        left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
-        for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
-            earlier = self._earlier_cut(text, file, left)
-            self._table(f"counted_{number}", text.counted(number, earlier, left))
-            left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
+        cut_where_close(self._engine, self._rows, text, self._earlier_cut)
         self._rows["after"] = Relation.of(text.after(self._carried))
         self._rows["kept"] = Relation.of(text.kept_cells())
         self._write(terms)

@@ -89,7 +89,7 @@ class SparkEngine(Engine):
     def table(self, what: str, sql: str, row_key: str | None = None) -> Relation:
         from pyspark.sql.functions import monotonically_increasing_id
 
-        frame = self._query(what, sql)
+        frame = self._together(self._query(what, sql))
         if row_key:
             frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
         try:
@@ -98,9 +98,14 @@ class SparkEngine(Engine):
             frame = frame.localCheckpoint(eager=row_key is not None)
         except spark_errors() as error:
             raise EngineError(self.name, what, cause_of(error), sql) from error
-        relation = self._name(what, frame, is_table=True)
+        # What Spark keeps, it does not know to be in one place.
+        relation = self._name(what, self._together(frame), is_table=True)
         self._kept[relation] = frame
         return relation
+
+    def _together(self, frame: DataFrame) -> DataFrame:
+        """Tiny data in one partition, which spares a shuffle before every step."""
+        return frame.coalesce(1) if self._sizes.are_tiny else frame
 
     def _given(self, what: str, rows: pa.Table) -> Relation:
         # From Arrow they are part of the plan: no worker in Python reads them.
