@@ -137,6 +137,10 @@ MUTANTS = (
         "spent + charge > {whole(most)}", "spent > {whole(most)}", _BOOKS,
     ),
     Mutant(
+        "what is cut short is let in whole", "contributions/cutting.py",
+        'if not _count(engine, rows, "short"):', 'if _count(engine, rows, "short"):', _BOOKS,
+    ),
+    Mutant(
         "a slot before gathered ones is forgotten", "contributions/account_books.py",
         "before = firsts[slot - 1] - 1", "before = firsts[slot - 1] - 2", _RENEWALS,
     ),

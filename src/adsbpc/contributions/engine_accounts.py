@@ -306,11 +306,14 @@ class EngineAccounts:
         """This slot's cells by number."""
         rows = self._rows
         self._table("named", named_sql(self._relation, self._slot, rows["names_before"]))
-        ((known, least, most),) = self._engine.rows(
+        # Rows of one query: another one within it would be a job of its own on a cluster.
+        found = self._engine.rows(
             "places",
-            f"SELECT (SELECT count(*) FROM {rows['names_before']} AS names),"
-            f" min(cell_index), max(cell_index) FROM {rows['named']} AS named",
+            f"SELECT 0 AS part, count(*), min(number), max(number)"
+            f" FROM {rows['names_before']} AS names UNION ALL"
+            f" SELECT 1, count(*), min(cell_index), max(cell_index) FROM {rows['named']} AS named",
         )
+        (_, known, *_), (_, _, least, most) = sorted(found)
         last = (self.layout.sizes[-1] if self.layout.apart else len(self.layout)) - 1
         if most is not None and not 0 <= least <= most <= last:
             raise ContributionError(
@@ -332,16 +335,17 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
 
     def _above_limits(self, terms: Terms) -> str:
         """How many accounts are, as a row like those of totals."""
-        cuts = "".join(
-            f" + (SELECT count(*) FROM {self._rows[f'counted_{number}']}"
-            f" WHERE NOT coalesce(spent + charge <= {whole(tier.limit)}, FALSE))"
+        limits = {"after": ("spent", terms.kept_limit)} | {
+            f"counted_{number}": ("spent + charge", tier.limit)
             for number, tier in enumerate(terms.cuts, start=1)
-        )
+        }
         # An account that is not known is above them, too.
-        return f"""
-SELECT {_ABOVE_LIMITS}, CAST((SELECT count(*) FROM {self._rows["after"]} AS after
-  WHERE NOT coalesce(spent <= {whole(terms.kept_limit)}, FALSE)){cuts} AS BIGINT),
-  wide(0), wide(0)"""
+        above = " UNION ALL ".join(
+            f"SELECT number FROM {self._rows[name]} AS accounts"
+            f" WHERE NOT coalesce({spent} <= {whole(limit)}, FALSE)"
+            for name, (spent, limit) in limits.items()
+        )
+        return f"SELECT {_ABOVE_LIMITS}, count(*), wide(0), wide(0) FROM ({above}) AS above"
 
     def _write(self, terms: Terms) -> None:
         slot = f"CAST({terms.slot} AS BIGINT) AS slot"

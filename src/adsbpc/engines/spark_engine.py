@@ -62,12 +62,14 @@ class SparkEngine(Engine):
         self._session, self._is_local, chosen = started_session(options or {})
         self._sizes = DataSizes(self._session.sparkContext.defaultParallelism, chosen)
         self._plan_for_size()
+        # Of other people's data, what is worth compiling code for.
+        self._not_little: set[Relation] = set()
         self._footers: ReadOnce[Footer] = ReadOnce()
         self._schemas: ReadOnce[StructType] = ReadOnce()
         self._kept: dict[Relation, DataFrame] = {}
 
-    def _plan_for_size(self) -> None:
-        for key, value in self._sizes.changed_settings().items():
+    def _plan_for_size(self, *, compiling: bool = False) -> None:
+        for key, value in self._sizes.changed_settings(compiling=compiling).items():
             self._session.conf.set(key, value)
 
     def _weigh(self, sources: Sequence[str], frame: DataFrame) -> None:
@@ -92,12 +94,15 @@ class SparkEngine(Engine):
         frame = self._together(self._query(what, sql))
         if row_key:
             frame = frame.select(monotonically_increasing_id().alias(row_key), "*")
+        self._plan_for_size(compiling=any(each.text in sql for each in self._not_little))
         try:
             # Nothing is computed twice, and all tables that a step asks for in one job: a job takes
             # longer than a small table does. Keys are given at once: they depend on where rows are.
             frame = frame.localCheckpoint(eager=row_key is not None)
         except spark_errors() as error:
             raise EngineError(self.name, what, cause_of(error), sql) from error
+        finally:
+            self._plan_for_size()
         # What Spark keeps, it does not know to be in one place.
         relation = self._name(what, self._together(frame), is_table=True)
         self._kept[relation] = frame
@@ -112,7 +117,6 @@ class SparkEngine(Engine):
         return self._name(what, self._session.createDataFrame(rows).coalesce(1))
 
     def rows(self, what: str, sql: str) -> list[tuple[Any, ...]]:
-
         try:
             return [tuple(row) for row in self._query(what, sql).collect()]
         except spark_errors() as error:
@@ -120,6 +124,7 @@ class SparkEngine(Engine):
 
     def _drop(self, relation: Relation) -> None:
         self._session.catalog.dropTempView(relation.text)
+        self._not_little.discard(relation)
         frame = self._kept.pop(relation, None)
         if frame is not None:
             frame.unpersist()
@@ -140,7 +145,6 @@ class SparkEngine(Engine):
         return self._describe(table, lambda: self._session.table(table).schema)
 
     def _describe(self, where: str, schema: Callable[[], StructType]) -> Schema:
-
         try:
             fields = schema().fields
         except spark_errors() as error:
@@ -248,6 +252,8 @@ class SparkEngine(Engine):
         relation = self._name(what, frame)
         if isinstance(file_format, CsvDialect):
             self._kept[relation] = frame
+        if not self._sizes.are_little(files):
+            self._not_little.add(relation)
         return relation
 
     def read_written(self, what: str, files: Sequence[str], columns: Sequence[str]) -> Relation:

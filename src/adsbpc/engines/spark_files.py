@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 
 Found = TypeVar("Found")
 
-_SMALL_BYTES, _TINY_BYTES = 64 * 2**20, 8 * 2**20
+_SMALL_BYTES, _TINY_BYTES, _LITTLE_BYTES = 64 * 2**20, 8 * 2**20, 2**20
 # What is set for data of any size, which is Spark's own, for small and for tiny data. Tiny data
 # are in one partition, so that a step is one task without a shuffle, and no code is made for them,
-# which would take longer to compile than to run.
+# which would take longer to compile than to run, but for steps that read more than a little.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": ("true", "false", "false"),
     "spark.sql.shuffle.partitions": ("200", "{cores}", "1"),
@@ -50,10 +50,15 @@ class DataSizes:
     def are_tiny(self) -> bool:
         return sum(self._bytes.values()) <= _TINY_BYTES
 
-    def changed_settings(self) -> dict[str, str]:
-        """What is to be set otherwise than it was."""
+    def are_little(self, sources: Sequence[str]) -> bool:
+        return sum(self._bytes.get(source, 0) for source in sources) <= _LITTLE_BYTES
+
+    def changed_settings(self, *, compiling: bool = False) -> dict[str, str]:
+        """What is to be set otherwise than it was; `compiling` makes code for data of any size."""
         size = 2 if self.are_tiny else sum(self._bytes.values()) <= _SMALL_BYTES
         wanted = {k: each[size].format(cores=self._cores) for k, each in self._ours.items()}
+        if compiling:
+            wanted |= {key: each[0] for key, each in self._ours.items() if "codegen" in key}
         changed = {key: value for key, value in wanted.items() if self._set.get(key) != value}
         self._set = wanted
         return changed
