@@ -14,7 +14,7 @@ from adsbpc.model import load_spec
 from tests.campaign.files import FIXED, PERSONAL, write_campaign
 from tests.conftest import SPARK_OPTIONS, open_test_engine
 
-MOST_JOBS = {"adsbpc": 9, "personal-budget": 15}
+MOST_JOBS = {"adsbpc": 9, "personal-budget": 13}
 
 
 @pytest.mark.spark

@@ -137,10 +137,6 @@ MUTANTS = (
         "spent + charge > {whole(most)}", "spent > {whole(most)}", _BOOKS,
     ),
     Mutant(
-        "what is cut short is let in whole", "contributions/cutting.py",
-        'if not _count(engine, rows, "short"):', 'if _count(engine, rows, "short"):', _BOOKS,
-    ),
-    Mutant(
         "a slot before gathered ones is forgotten", "contributions/account_books.py",
         "before = firsts[slot - 1] - 1", "before = firsts[slot - 1] - 2", _RENEWALS,
     ),
@@ -169,7 +165,8 @@ MUTANTS = (
     ),
     Mutant(
         "what fits of one user decides for another", "contributions/admission_sql.py",
-        "JOIN judged ON judged.number = close.number", "JOIN judged ON TRUE", _BOOKS,
+        "JOIN judged ON judged.number = whole_div(cells.cell, {self.places})",
+        "JOIN judged ON TRUE", _BOOKS,
     ),
     Mutant(
         "released rows are forgotten when the past is renewed", "contributions/renewal_sql.py",

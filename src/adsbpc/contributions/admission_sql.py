@@ -83,21 +83,17 @@ WHERE charge IS NULL OR (charge > 0 AND spent + charge > {whole(most)})"""
         return f"""
 WITH capped AS ({self._capped()}
 ),
-squares AS (
-  SELECT number, {terms.own} * sum(squared_weight * moved * moved) AS square
-  FROM capped GROUP BY number
-),
-crossed AS (
-  SELECT capped.number, sum(capped.squared_weight * moved * before) AS cross_term
-  FROM capped JOIN {self.rows["met"]} AS met
+sums AS (
+  SELECT capped.number, {terms.own} * sum(capped.squared_weight * moved * moved) AS square,
+    coalesce(sum(capped.squared_weight * moved * before), wide(0)) AS cross_term
+  FROM capped LEFT JOIN {self.rows["met"]} AS met
     ON met.depth = capped.depth AND met.place = capped.place
   GROUP BY capped.number
 ),
 rooms AS (
-  SELECT close.number, own, across, seen, spent, square,
-    coalesce(cross_term, wide(0)) AS cross_term, {whole(terms.kept_limit)} - spent AS room
-  FROM {self.rows["close"]} AS close JOIN squares ON squares.number = close.number
-  LEFT JOIN crossed ON crossed.number = close.number
+  SELECT close.number, own, across, seen, spent, square, cross_term,
+    {whole(terms.kept_limit)} - spent AS room
+  FROM {self.rows["close"]} AS close JOIN sums ON sums.number = close.number
 ),
 paced AS (SELECT * FROM rooms{self.growth}),
 judged AS (
@@ -108,8 +104,7 @@ SELECT cell, number, asked, kept, kept * multiplier AS moved FROM (
   SELECT cell, judged.number, asked, CAST({multiplier} AS BIGINT) AS multiplier,
     whole_div(least(asked, {cap}) * parts, {PARTS}) AS kept
   FROM {self.rows["asked"]} AS cells{joined}
-  JOIN {self.rows["close"]} AS close ON close.number = whole_div(cell, {self.places})
-  JOIN judged ON judged.number = close.number
+  JOIN judged ON judged.number = whole_div(cells.cell, {self.places})
 ) AS parted"""
 
     def charged(self) -> str:

@@ -25,7 +25,6 @@ from adsbpc.contributions.account_books import (
 )
 from adsbpc.contributions.admission_sql import AdmissionSql, weights_of
 from adsbpc.contributions.columns_sql import Factors, Moves, columns_sql, met_sql, people_sql
-from adsbpc.contributions.cutting import cut_where_close
 from adsbpc.contributions.filter_sql import expected, factors, whole
 from adsbpc.contributions.interface import (
     LARGEST_SIZED,
@@ -199,7 +198,13 @@ class EngineAccounts:
         text = self._admission(terms)
         self._table("people", self._people(text.factors(), text.moves()))
         self._table("close", text.close())
-        cut_where_close(self._engine, self._rows, text, self._earlier_cut)
+        self._table("short", text.short())
+        self._table("charged", text.charged())
+        left = f"SELECT number, cut AS left_over FROM {self._rows['charged']} AS charged"
+        for number, file in enumerate((CUT, REST)[: len(terms.cuts)], start=1):
+            earlier = self._earlier_cut(text, file, left)
+            self._table(f"counted_{number}", text.counted(number, earlier, left))
+            left = f"SELECT number, left_over FROM {self._rows[f'counted_{number}']} AS counted"
         self._rows["after"] = Relation.of(text.after(self._carried))
         self._rows["kept"] = Relation.of(text.kept_cells())
         self._write(terms)
@@ -228,8 +233,7 @@ class EngineAccounts:
         totals = [0] * (cut_column + cuts)
         for place, (total, *_) in by_place.items():
             totals[place] = int(total)
-        sums = [sum(int(row[k]) for row in by_place.values()) for k in (1, 2)]
-        self.people = of_names, *sums
+        self.people = of_names, *(sum(int(row[k]) for row in by_place.values()) for k in (1, 2))
         return totals
 
     def people_by_name(self) -> int:
@@ -273,8 +277,7 @@ class EngineAccounts:
     @property
     def _carried(self) -> tuple[str, ...]:
         """What accounts say besides needs. Nothing is fixed until the past is renewed."""
-        has_fixed = self._is_renewed or self._books.renewed > 1
-        return ("fixed", "spent") if has_fixed else ("spent",)
+        return ("fixed", "spent") if self._is_renewed or self._books.renewed > 1 else ("spent",)
 
     @property
     def _largest(self) -> int | None:
@@ -299,8 +302,7 @@ class EngineAccounts:
         """Everybody in the slot, before it is known what of it is let in."""
         sizes = ("size",) if self._sizes else ()
         joined = f" {self._sizes_joined('columns.place')}" if sizes else ""
-        factors = Factors(joined, weights_of(self.layout), sizes)
-        return Relation.of(self._people(factors))
+        return Relation.of(self._people(Factors(joined, weights_of(self.layout), sizes)))
 
     def _give_numbers(self) -> None:
         """This slot's cells by number."""
@@ -334,12 +336,11 @@ LEFT JOIN {rows["past"]} AS past ON past.cell = now.cell WHERE past.cell IS NULL
         return f"SELECT number, own, across, seen, {fixed}, spent FROM {now} AS now"
 
     def _above_limits(self, terms: Terms) -> str:
-        """How many accounts are, as a row like those of totals."""
+        """How many accounts are, as one that is not known is, too; a row like those of totals."""
         limits = {"after": ("spent", terms.kept_limit)} | {
             f"counted_{number}": ("spent + charge", tier.limit)
             for number, tier in enumerate(terms.cuts, start=1)
         }
-        # An account that is not known is above them, too.
         above = " UNION ALL ".join(
             f"SELECT number FROM {self._rows[name]} AS accounts"
             f" WHERE NOT coalesce({spent} <= {whole(limit)}, FALSE)"
