@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from adsbpc.durable import replacing
 from adsbpc.engines.base import Column, ColumnKind, Engine, FileFormat, Relation, Schema, quote_name
 from adsbpc.engines.csv_dialect import UNREADABLE, CsvDialect
+from adsbpc.engines.session_folder import SessionFolder
 from adsbpc.errors import EngineError, SourceError, SpecError
 from adsbpc.storage import (
     Place,
@@ -101,8 +100,8 @@ class DuckDBEngine(Engine):
         database = str(settings.pop("database", ":memory:"))
         # Memory stays low when rows may leave a scan in any order; every text orders what it needs.
         settings = {"preserve_insertion_order": False, **settings}
-        self._spill = tempfile.TemporaryDirectory(prefix="adsbpc-duckdb-")
-        settings.setdefault("temp_directory", self._spill.name)
+        self._spill = SessionFolder("duckdb")
+        settings.setdefault("temp_directory", str(self._spill.path))
         settings.update(_FIXED_SETTINGS)
         try:
             self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
@@ -123,7 +122,7 @@ class DuckDBEngine(Engine):
             ) from None
         for statement in _VOCABULARY:
             self._connection.execute(statement)
-        self._copies = FileCopies(Path(self._spill.name))
+        self._copies = FileCopies(self._spill.path)
         # Views over Parquet files as they are, which may hold values that stop a scan.
         self._as_they_are: dict[Relation, _Opened] = {}
         # Files of object stores are read through their clients, by protocol.
@@ -307,7 +306,7 @@ class DuckDBEngine(Engine):
     def _upload_parquet(self, what: str, sql: str, path: RemotePath) -> None:
         """Hashed here, and sent whole: a store has no names beside which something unfinished could
         stand."""
-        file = Path(self._spill.name) / f"upload-{uuid4().hex}.parquet"
+        file = self._spill.path / f"upload-{uuid4().hex}.parquet"
         try:
             self.write_parquet(what, sql, file)
             path.upload(file)

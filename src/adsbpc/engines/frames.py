@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adsbpc.engines.session_folder import SessionFolder
 from adsbpc.errors import SourceError
 
 
@@ -22,8 +22,8 @@ def check_frame(name: str, frame: Any) -> None:
 @contextmanager
 def written_frames(frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """A Parquet file of each table, by name, in a folder that nobody else may open."""
-    with TemporaryDirectory(prefix="adsbpc-") as folder:
-        found = {name: str(Path(folder) / f"{name}.parquet") for name in frames}
+    with SessionFolder("frames") as folder:
+        found = {name: str(folder / f"{name}.parquet") for name in frames}
         for name, frame in frames.items():
             try:
                 pq.write_table(_table(name, frame), found[name])

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adsbpc.engines.session_folder import SessionFolder
 from adsbpc.errors import SourceError
 
 Kind = Literal["delta", "iceberg", "postgresql"]
@@ -101,7 +101,7 @@ class OuterCopies:
     once for the same columns."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="adsbpc-tables-")
+        self._folder = SessionFolder("tables")
         self._made: dict[tuple[object, ...], str] = {}
         self._numbers = count(1)
 
@@ -118,7 +118,7 @@ class OuterCopies:
     ) -> str:
         key = (table, opened.version, columns)
         if key not in self._made:
-            path = Path(self._folder.name) / f"{next(self._numbers)}.parquet"
+            path = self._folder.path / f"{next(self._numbers)}.parquet"
             path.touch(mode=0o600)
             wanted = opened.schema.names if columns is None else columns
             schema = pa.schema([_storable(opened.schema.field(name)) for name in wanted])
