@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -98,6 +99,19 @@ def test_nothing_else_is_removed(temporary: Path, tmp_path: Path) -> None:
     remove_abandoned(temporary)
     assert sorted(temporary.iterdir()) == before
     assert (elsewhere / "in-use").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_folders_of_others_are_left_alone(temporary: Path) -> None:
+    theirs = temporary / "adsbpc-duckdb-theirs"
+    theirs.mkdir()
+    (theirs / "in-use").touch()
+    os.chown(theirs, 65_534, 65_534)
+    remove_abandoned(temporary)
+    assert theirs.exists()
+    os.chown(theirs, os.geteuid(), os.getegid())
+    remove_abandoned(temporary)
+    assert not theirs.exists()
 
 
 def test_a_folder_of_temporary_files_that_is_gone_stops_nobody(tmp_path: Path) -> None:

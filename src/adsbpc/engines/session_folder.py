@@ -50,11 +50,18 @@ class SessionFolder:
 
 
 def remove_abandoned(among: Path) -> None:
-    """Folders of ours whose process has ended; those of other people cannot be opened."""
+    """Folders of our own user whose process has ended."""
     with suppress(OSError), os.scandir(among) as found:
         for entry in found:
-            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith(_PREFIX) and _is_our_folder(entry):
                 _remove_if_abandoned(Path(entry.path))
+
+
+def _is_our_folder(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):
+        is_folder = entry.is_dir(follow_symlinks=False)
+        return is_folder and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    return False
 
 
 def _remove_if_abandoned(folder: Path) -> None:
