@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -112,6 +114,21 @@ def test_folders_of_others_are_left_alone(temporary: Path) -> None:
     os.chown(theirs, os.geteuid(), os.getegid())
     remove_abandoned(temporary)
     assert not theirs.exists()
+
+
+def test_without_locks_a_folder_is_nobodys_to_remove(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", refused)
+        folder = SessionFolder("frames")
+    remove_abandoned(temporary)
+    assert folder.path.exists()
+    folder.cleanup()
+    assert not list(temporary.iterdir())
 
 
 def test_a_folder_of_temporary_files_that_is_gone_stops_nobody(tmp_path: Path) -> None:

@@ -27,11 +27,13 @@ class SessionFolder:
         remove_abandoned(Path(tempfile.gettempdir()))
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{kind}-")
         self.path = Path(self._folder.name)
-        # Locked before it has its name: without one the folder is not taken for abandoned.
+        # Locked before it has its name: without one the folder is not taken for abandoned. Not every
+        # file system has locks.
         unnamed = self.path / f"{_IN_USE}.new"
         self._lock = FileIO(os.open(unnamed, os.O_RDWR | os.O_CREAT, 0o600), "r+")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        unnamed.rename(self.path / _IN_USE)
+        with suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unnamed.rename(self.path / _IN_USE)
 
     def cleanup(self) -> None:
         self._folder.cleanup()
