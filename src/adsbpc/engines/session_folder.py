@@ -27,8 +27,8 @@ class SessionFolder:
         remove_abandoned(Path(tempfile.gettempdir()))
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{kind}-")
         self.path = Path(self._folder.name)
-        # Locked before it has its name: without one the folder is not taken for abandoned. Not every
-        # file system has locks.
+        # Locked before it has its name: without one the folder is not taken for abandoned.
+        # Not every file system has locks.
         unnamed = self.path / f"{_IN_USE}.new"
         self._lock = FileIO(os.open(unnamed, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         with suppress(OSError):
